@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "address.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fail.h"
+
+static void parse_one(const char *option, const char *text, struct address *out)
+{
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM }, *found;
+
+	if (getaddrinfo(text, NULL, &hints, &found) != 0)
+		fail(EXIT_USAGE, "%s: '%s' is no address; expected numeric IPv4 or IPv6 addresses, separated by commas",
+		     option, text);
+	memset(out, 0, sizeof(*out));
+	memcpy(&out->sock, found->ai_addr, found->ai_addrlen);
+	snprintf(out->text, sizeof(out->text), "%s", text);
+	freeaddrinfo(found);
+}
+
+/* "A,B,C" for @option; all of one family, none twice. */
+void addresses_parse(const char *option, const char *list, struct addresses *out)
+{
+	char *copy = strdup(list), *rest = copy, *one;
+
+	free(out->item);
+	out->count = 0;
+	out->item = NULL;
+	while ((one = strsep(&rest, ",")) != NULL) {
+		struct address *grown = realloc(out->item, (out->count + 1) * sizeof(*grown));
+
+		if (!grown)
+			fail(EXIT_TRANSFER, "out of memory");
+		out->item = grown;
+		parse_one(option, one, &grown[out->count]);
+		if (grown[out->count].sock.ss_family != grown[0].sock.ss_family)
+			fail(EXIT_USAGE, "%s: %s and %s are of different families; expected only IPv4 or only IPv6",
+			     option, grown[0].text, one);
+		for (size_t i = 0; i < out->count; i++)
+			if (memcmp(&grown[i].sock, &grown[out->count].sock, sizeof(grown[i].sock)) == 0)
+				fail(EXIT_USAGE, "%s: %s is given twice", option, one);
+		out->count++;
+	}
+	free(copy);
+}
+
+static void set_port(struct sockaddr_storage *sock, uint16_t port)
+{
+	if (sock->ss_family == AF_INET)
+		((struct sockaddr_in *)sock)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)sock)->sin6_port = htons(port);
+}
+
+void addresses_set_port(struct addresses *list, uint16_t port)
+{
+	for (size_t i = 0; i < list->count; i++)
+		set_port(&list->item[i].sock, port);
+}
+
+socklen_t address_size(const struct sockaddr *sock)
+{
+	return sock->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
+
+void address_text(const struct sockaddr *sock, char out[ADDRESS_TEXT])
+{
+	if (getnameinfo(sock, address_size(sock), out, ADDRESS_TEXT, NULL, 0, NI_NUMERICHOST) != 0)
+		snprintf(out, ADDRESS_TEXT, "unknown");
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef MPFLOW_CLOCK_H
+#define MPFLOW_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_S	1000000000LL
+#define NEVER		INT64_MAX
+
+static inline int64_t clock_ns(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+/* For what is reported and compared between hosts. */
+static inline int64_t wall_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+/* For deadlines and schedules: nobody sets this clock. */
+static inline int64_t steady_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Argument of poll and its kin for a deadline on the steady clock: rounded up, so that it has passed afterwards. */
+static inline int timeout_ms(int64_t deadline)
+{
+	int64_t left;
+
+	if (deadline == NEVER)
+		return -1;
+	left = (deadline - steady_ns() + 999999) / 1000000;
+	return left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left;
+}
+
+#endif

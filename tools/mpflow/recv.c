@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The receiver: takes any number of transfers, at once or one after the other, and
+ * judges each message as it comes.
+ */
+#include "flow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "clock.h"
+#include "result.h"
+#include "stats.h"
+#include "transport.h"
+
+#define BUFFER_SIZE	(256 * 1024)
+/* One transfer must not keep the others waiting. */
+#define READS_IN_TURN	64
+
+struct flow {
+	struct flow *next;
+	int fd;
+	struct check *check;
+	struct flow_stats *stats;
+	struct result result;
+};
+
+struct receiver {
+	const struct options *o;
+	struct json *json;
+	int epoll, listener;
+	int64_t deadline;		/* steady clock */
+	int accepted, finished;
+	bool failed;
+	struct flow *flows;		/* those that go on */
+	uint8_t buffer[BUFFER_SIZE];
+};
+
+static void watch(struct receiver *r, int fd, struct flow *flow)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = flow };
+
+	if (epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+		fail(EXIT_TRANSFER, "cannot watch a socket: %s", strerror(errno));
+}
+
+static void start_flow(struct receiver *r, int fd)
+{
+	struct flow *flow = calloc(1, sizeof(*flow));
+
+	if (flow) {
+		flow->check = check_new();
+		flow->stats = calloc(1, sizeof(*flow->stats));
+	}
+	if (!flow || !flow->check || !flow->stats)
+		fail(EXIT_TRANSFER, "out of memory");
+	flow->fd = fd;
+	flow->result = (struct result){ .role = ROLE_RECV, .proto = r->o->proto, .association = r->accepted++ };
+	flow->next = r->flows;
+	r->flows = flow;
+	watch(r, fd, flow);
+	transport_write_connected(r->json, fd, r->o, flow->result.association);
+}
+
+static void accept_flows(struct receiver *r)
+{
+	int fd;
+
+	while (r->accepted < r->o->count && (fd = transport_accept(r->listener)) >= 0)
+		start_flow(r, fd);
+	if (r->accepted == r->o->count && r->listener >= 0) {
+		close(r->listener);
+		r->listener = -1;
+	}
+}
+
+/* Write the result and forget the flow. */
+static void end_flow(struct receiver *r, struct flow *flow, enum status status, const char *reason)
+{
+	struct flow **link = &r->flows;
+	struct result *result = &flow->result;
+
+	result_set(result, status, reason);
+	if (status == STATUS_OK) {
+		check_finish(flow->check);
+		if (!check_passed(flow->check))
+			result_set(result, STATUS_FAILED, flow->check->content[0] ? flow->check->content :
+									       flow->check->order);
+	}
+	if (r->o->proto == PROTO_SCTP && !result->end.path)
+		assoc_snapshot(flow->fd, &result->end);
+	result->bytes = flow->check->bytes;
+	result->messages = flow->check->messages;
+	result->first_ns = flow->stats->first_sent;
+	result->last_ns = flow->stats->last_arrival;
+	result_write(r->json, result, flow->check, flow->stats);
+	r->failed |= result->status != STATUS_OK;
+	r->finished++;
+
+	if (result->status == STATUS_OK)
+		close(flow->fd);
+	else
+		transport_abort(flow->fd);
+	while (*link != flow)
+		link = &(*link)->next;
+	*link = flow->next;
+	assoc_snapshot_free(&result->end);
+	check_free(flow->check);
+	free(flow->stats);
+	free(flow);
+}
+
+static void note_message(struct receiver *r, struct flow *flow, int64_t arrival)
+{
+	const struct header *h = &flow->check->header;
+
+	flow_stats_add(flow->stats, h->sent_ns, arrival, h->length, r->o->series_ns);
+	if (!r->o->messages_log)
+		return;
+	json_event(r->json, "message");
+	json_integer(r->json, "association", flow->result.association);
+	json_integer(r->json, "n", h->seq);
+	json_seconds(r->json, "sent", h->sent_ns);
+	json_seconds(r->json, "received", arrival);
+	json_integer(r->json, "delay_us", (arrival - h->sent_ns) / 1000);
+	json_integer(r->json, "size", h->length);
+	json_event_end(r->json);
+}
+
+static void take_bytes(struct receiver *r, struct flow *flow, size_t len)
+{
+	const uint8_t *data = r->buffer;
+	int64_t arrival = wall_ns();
+	bool complete;
+
+	while (len > 0) {
+		size_t used = check_feed(flow->check, data, len, &complete);
+
+		if (flow->check->broken)
+			return;
+		if (complete)
+			note_message(r, flow, arrival);
+		data += used;
+		len -= used;
+	}
+}
+
+/* The next piece of an SCTP association. False: it has been lost. */
+static bool take_piece(struct receiver *r, struct flow *flow, size_t len, const struct piece *piece)
+{
+	if (piece->notification)
+		return assoc_note(r->json, r->buffer, len, ROLE_RECV, flow->result.association) != NOTE_LOST;
+	flow->check->stream = piece->stream;
+	flow->check->unordered = piece->unordered;
+	take_bytes(r, flow, len);
+	if (piece->end_of_message && !flow->check->broken)
+		check_boundary(flow->check);
+	/* Now, since the sender's SHUTDOWN may already be here. */
+	if (check_all_arrived(flow->check) && !flow->result.end.path)
+		assoc_snapshot(flow->fd, &flow->result.end);
+	return true;
+}
+
+static void receive(struct receiver *r, struct flow *flow)
+{
+	for (int i = 0; i < READS_IN_TURN; i++) {
+		struct piece piece = { 0 };
+		ssize_t n = r->o->proto == PROTO_SCTP ? assoc_receive(flow->fd, r->buffer, BUFFER_SIZE, &piece) :
+							recv(flow->fd, r->buffer, BUFFER_SIZE, MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n < 0) {
+			end_flow(r, flow, STATUS_ABORTED, strerror(errno));
+			return;
+		}
+		if (n == 0) {
+			if (flow->check->ended)
+				end_flow(r, flow, STATUS_OK, "");
+			else
+				end_flow(r, flow, STATUS_ABORTED, "the sender closed before the end of the transfer");
+			return;
+		}
+		if (r->o->proto != PROTO_SCTP) {
+			take_bytes(r, flow, n);
+		} else if (!take_piece(r, flow, n, &piece)) {
+			end_flow(r, flow, STATUS_ABORTED, "association lost");
+			return;
+		}
+		if (flow->check->broken) {
+			end_flow(r, flow, STATUS_FAILED, flow->check->content);
+			return;
+		}
+	}
+}
+
+static void time_out(struct receiver *r)
+{
+	struct result nobody = { .role = ROLE_RECV, .proto = r->o->proto, .association = r->accepted };
+
+	r->failed = true;
+	while (r->flows)
+		end_flow(r, r->flows, STATUS_TIMEOUT, "--timeout has passed");
+	if (r->accepted == r->o->count)
+		return;
+	result_set(&nobody, STATUS_TIMEOUT, "--timeout has passed and no sender has come");
+	result_write(r->json, &nobody, NULL, NULL);
+}
+
+static void write_ready(struct receiver *r)
+{
+	json_event(r->json, "ready");
+	json_seconds(r->json, "t", wall_ns());
+	json_string(r->json, "proto", proto_names[r->o->proto]);
+	json_integer(r->json, "port", r->o->port);
+	json_event_end(r->json);
+	json_flush(r->json);
+}
+
+/* Until all transfers have ended. One event at a time: ending a flow may make others stale. */
+static void serve(struct receiver *r)
+{
+	struct epoll_event event;
+
+	while (r->finished < r->o->count) {
+		int n = epoll_wait(r->epoll, &event, 1, timeout_ms(r->deadline));
+
+		if (n == 0) {
+			time_out(r);
+			return;
+		}
+		if (n < 0)
+			continue;
+		if (event.data.ptr)
+			receive(r, event.data.ptr);
+		else
+			accept_flows(r);
+	}
+}
+
+enum exit_code recv_run(struct options *o, struct json *j)
+{
+	struct receiver *r = calloc(1, sizeof(*r));
+	enum exit_code code;
+
+	if (!r)
+		fail(EXIT_TRANSFER, "out of memory");
+	r->o = o;
+	r->json = j;
+	r->deadline = o->timeout_ns == NOT_GIVEN ? NEVER : steady_ns() + o->timeout_ns;
+	r->listener = transport_listen(o);
+	r->epoll = epoll_create1(EPOLL_CLOEXEC);
+	watch(r, r->listener, NULL);
+	write_ready(r);
+	serve(r);
+	code = r->failed ? EXIT_TRANSFER : EXIT_OK;
+	if (r->listener >= 0)
+		close(r->listener);
+	close(r->epoll);
+	free(r);
+	return code;
+}

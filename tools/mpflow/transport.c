@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "transport.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "fail.h"
+
+#ifndef IPPROTO_MPTCP
+#define IPPROTO_MPTCP	262
+#endif
+
+#define BACKLOG	1024
+
+static const int proto_numbers[] = { IPPROTO_SCTP, IPPROTO_TCP, IPPROTO_MPTCP };
+
+void transport_set(int fd, int level, int name, const void *value, socklen_t len, const char *option)
+{
+	if (setsockopt(fd, level, name, value, len) != 0)
+		fail(EXIT_USAGE, "%s: refused by the kernel: %s", option, strerror(errno));
+}
+
+bool transport_get(int fd, int level, int name, void *value, socklen_t len)
+{
+	return getsockopt(fd, level, name, value, &len) == 0;
+}
+
+/* The FORCE variant may exceed net.core.[rw]mem_max, but needs CAP_NET_ADMIN. */
+static void set_buffer(int fd, int force, int plain, int64_t bytes, const char *option)
+{
+	int value = (int)bytes;
+
+	if (bytes == NOT_GIVEN)
+		return;
+	if (setsockopt(fd, SOL_SOCKET, force, &value, sizeof(value)) != 0)
+		transport_set(fd, SOL_SOCKET, plain, &value, sizeof(value), option);
+}
+
+static void set_options(int fd, const struct options *o)
+{
+	set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, o->sndbuf, "--sndbuf");
+	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, o->rcvbuf, "--rcvbuf");
+	if (o->proto == PROTO_SCTP)
+		assoc_set_options(fd, o);
+	else if (o->nodelay)
+		transport_nodelay(fd, o->proto);
+	for (size_t i = 0; i < o->raw_count; i++) {
+		const struct raw_option *raw = &o->raw[i];
+
+		if (setsockopt(fd, raw->level, raw->name, raw->value, raw->len) != 0)
+			fail(EXIT_USAGE, "--sockopt %s: refused by the kernel: %s", raw->text, strerror(errno));
+	}
+}
+
+/* Each address by itself, so that an error can name it. */
+static void bind_all(int fd, const struct options *o)
+{
+	for (size_t i = 0; i < o->bind.count; i++) {
+		struct sockaddr *sock = (struct sockaddr *)&o->bind.item[i].sock;
+		int failed = i == 0 ? bind(fd, sock, address_size(sock)) :
+				      sctp_bindx(fd, sock, 1, SCTP_BINDX_ADD_ADDR);
+
+		if (failed)
+			fail(EXIT_USAGE, "--bind: %s: %s", o->bind.item[i].text, strerror(errno));
+	}
+}
+
+/* A socket with all options, bound to all of --bind; ends the program when that cannot be. */
+int transport_open(struct options *o)
+{
+	int fd = socket(o->bind.item[0].sock.ss_family, SOCK_STREAM | SOCK_CLOEXEC, proto_numbers[o->proto]);
+	int on = 1;
+
+	if (fd < 0)
+		fail(EXIT_USAGE, "--proto: this kernel has no %s: %s%s", proto_names[o->proto], strerror(errno),
+		     o->proto == PROTO_SCTP ? "; try 'modprobe sctp'" : "");
+	set_options(fd, o);
+	if (o->role == ROLE_RECV && o->proto != PROTO_SCTP)
+		transport_set(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on), "SO_REUSEADDR");
+	addresses_set_port(&o->bind, o->role == ROLE_RECV ? o->port : 0);
+	addresses_set_port(&o->to, o->port);
+	addresses_set_port(&o->primary, o->port);
+	bind_all(fd, o);
+	return fd;
+}
+
+/* Non-blocking and listening. */
+int transport_listen(struct options *o)
+{
+	int fd = transport_open(o);
+
+	if (listen(fd, BACKLOG) != 0)
+		fail(EXIT_USAGE, "--port: cannot listen on %d: %s", (int)o->port, strerror(errno));
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	return fd;
+}
+
+static void set_send_timeout(int fd, int64_t ns)
+{
+	struct timeval t = { .tv_sec = ns / NS_PER_S, .tv_usec = ns % NS_PER_S / 1000 };
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
+}
+
+static int connect_all(int fd, const struct addresses *to)
+{
+	uint8_t packed[to->count * sizeof(struct sockaddr_in6)], *at = packed;
+
+	for (size_t i = 0; i < to->count; i++) {
+		socklen_t len = address_size((struct sockaddr *)&to->item[i].sock);
+
+		memcpy(at, &to->item[i].sock, len);
+		at += len;
+	}
+	return sctp_connectx(fd, (struct sockaddr *)packed, to->count, NULL);
+}
+
+/* 0 or errno; ETIMEDOUT when @deadline (steady clock) passes. Leaves the socket non-blocking. */
+int transport_connect(int fd, const struct options *o, int64_t deadline)
+{
+	const struct sockaddr *first = (const struct sockaddr *)&o->to.item[0].sock;
+	int failed, error;
+
+	if (deadline != NEVER) {
+		int64_t left = deadline - steady_ns();
+
+		if (left < 1000)
+			return ETIMEDOUT;
+		set_send_timeout(fd, left);
+	}
+	failed = o->proto == PROTO_SCTP ? connect_all(fd, &o->to) : connect(fd, first, address_size(first));
+	error = failed ? errno : 0;
+	set_send_timeout(fd, 0);
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	return error == EINPROGRESS ? ETIMEDOUT : error;
+}
+
+/* The next connection, or -1 when there is none (any more). */
+int transport_accept(int listener)
+{
+	return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+void transport_nodelay(int fd, enum proto proto)
+{
+	int on = 1;
+
+	if (proto == PROTO_SCTP)
+		transport_set(fd, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof(on), "--nodelay");
+	else
+		transport_set(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on), "--nodelay");
+}
+
+/* Close so that the peer knows at once that nothing more will come (ABORT, RST). */
+void transport_abort(int fd)
+{
+	struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(fd);
+}
+
+static void write_addresses(struct json *j, const char *key, struct sockaddr *list, int count)
+{
+	const char *at = (const char *)list;
+
+	json_open(j, key, '[');
+	for (int i = 0; i < count; i++) {
+		const struct sockaddr *sock = (const struct sockaddr *)at;
+		char text[ADDRESS_TEXT];
+
+		address_text(sock, text);
+		json_string(j, NULL, text);
+		at += address_size(sock);
+	}
+	json_close(j, ']');
+}
+
+static void write_ends(struct json *j, int fd, enum proto proto)
+{
+	struct sockaddr_storage sock = { 0 };
+	socklen_t len = sizeof(sock);
+	struct sockaddr *list;
+	int count;
+
+	if (proto == PROTO_SCTP) {
+		count = sctp_getladdrs(fd, 0, &list);
+		if (count > 0) {
+			write_addresses(j, "local", list, count);
+			sctp_freeladdrs(list);
+		}
+		count = sctp_getpaddrs(fd, 0, &list);
+		if (count > 0) {
+			write_addresses(j, "peer", list, count);
+			sctp_freepaddrs(list);
+		}
+		return;
+	}
+	if (getsockname(fd, (struct sockaddr *)&sock, &len) == 0)
+		write_addresses(j, "local", (struct sockaddr *)&sock, 1);
+	len = sizeof(sock);
+	if (getpeername(fd, (struct sockaddr *)&sock, &len) == 0)
+		write_addresses(j, "peer", (struct sockaddr *)&sock, 1);
+}
+
+/* The event "connected": both ends, every option as the kernel has it, every path. */
+void transport_write_connected(struct json *j, int fd, const struct options *o, int association)
+{
+	struct snapshot snapshot = { 0 };
+	int sndbuf = 0, rcvbuf = 0;
+
+	json_event(j, "connected");
+	json_seconds(j, "t", wall_ns());
+	json_string(j, "role", o->role == ROLE_SEND ? "send" : "recv");
+	json_string(j, "proto", proto_names[o->proto]);
+	json_integer(j, "association", association);
+	write_ends(j, fd, o->proto);
+	json_open(j, "options", '{');
+	if (transport_get(fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf)))
+		json_integer(j, "sndbuf", sndbuf);
+	if (transport_get(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof(rcvbuf)))
+		json_integer(j, "rcvbuf", rcvbuf);
+	if (o->proto == PROTO_SCTP)
+		assoc_write_options(j, fd);
+	json_close(j, '}');
+	if (o->proto == PROTO_SCTP) {
+		assoc_snapshot(fd, &snapshot);
+		assoc_write_snapshot(j, &snapshot);
+		assoc_snapshot_free(&snapshot);
+	}
+	json_event_end(j);
+	json_flush(j);
+}
