@@ -69,7 +69,7 @@ static const struct option_row rows[] = {
 	{ "--sack-freq", "N", NUMBER, BOTH, true, AT(sack_freq), 1, 65535, NULL, "SACK after N packets at the latest" },
 	{ "--max-burst", "N", NUMBER, BOTH, true, AT(max_burst), 0, 65535, NULL, "Max.Burst" },
 	{ "--rtx-policy", "NAME", NAME, BOTH, true, AT(rtx_policy), 0, 0, rtx_policy_names,
-	  "where retransmissions go: kernel, same, alternate, fr-same-rto-alt" },
+	  "where retransmissions go: kernel, same, alternate or fr-same-rto-alt" },
 	{ "--sockopt", "LEVEL:OPTION:HEX", RAW, BOTH, false, 0, 0, 0, NULL,
 	  "any socket option, before connect or listen; repeatable" },
 };
@@ -118,10 +118,14 @@ static int64_t parse_seconds(const struct option_row *row, const char *text)
 
 static int parse_name(const struct option_row *row, const char *text)
 {
-	for (int i = 0; row->names[i]; i++)
+	char all[128] = "";
+
+	for (int i = 0; row->names[i]; i++) {
 		if (strcmp(text, row->names[i]) == 0)
 			return i;
-	fail(EXIT_USAGE, "%s: '%s' is unknown; expected %s", row->name, text, row->help);
+		strcat(strcat(all, i ? ", " : ""), row->names[i]);
+	}
+	fail(EXIT_USAGE, "%s: '%s' is unknown; expected one of %s", row->name, text, all);
 }
 
 static int parse_level(const char *text)

@@ -111,4 +111,6 @@ void result_write(struct json *j, const struct result *r, const struct check *ch
 	json_integer(j, "exit", r->status == STATUS_OK ? EXIT_OK : EXIT_TRANSFER);
 	json_event_end(j);
 	json_flush(j);
+	if (r->status != STATUS_OK)
+		fprintf(stderr, "mpflow: transfer %s: %s\n", status_names[r->status], r->reason);
 }
