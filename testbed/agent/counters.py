@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Counters and states of a place, as plain dictionaries. Standard library only."""
+
+import glob
+import json
+import os
+import subprocess
+from typing import Any
+
+from commands import inside
+
+NET = "/proc/thread-self/net"
+
+
+def read(path: str) -> str:
+    """The file's text, "" when this kernel does not have it."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as source:
+            return source.read()
+    except OSError:
+        return ""
+
+
+def snmp(host: str) -> dict[str, int]:
+    """All SNMP and MIB counters of a host; SCTP's bear their own name, the others Group.Name."""
+    with inside(host):
+        sctp = read(f"{NET}/sctp/snmp")
+        tables = read(f"{NET}/snmp") + read(f"{NET}/netstat")
+    found = {name: int(value) for name, value in (line.split() for line in sctp.splitlines())}
+    lines = tables.splitlines()
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        group, *keys = names.split()
+        found.update(
+            {
+                group.rstrip(":") + "." + key: int(value)
+                for key, value in zip(keys, values.split()[1:], strict=True)
+            }
+        )
+    return found
+
+
+def sctp_sysctls(host: str) -> dict[str, str]:
+    """net.sctp.* of a host, as text."""
+    with inside(host):
+        return {
+            "net.sctp." + os.path.basename(path): read(path).strip().replace("\t", " ")
+            for path in sorted(glob.glob("/proc/sys/net/sctp/*"))
+        }
+
+
+def link(where: str, interface: str) -> dict[str, Any]:
+    """Interface and qdisc counters as `ip -s -j` and `tc -s -j` give them."""
+    with inside(where):
+        device = output(["ip", "-s", "-j", "link", "show", "dev", interface])
+        qdisc = output(["tc", "-s", "-j", "qdisc", "show", "dev", interface])
+    return {"where": where, "interface": interface, "link": device[0], "qdisc": qdisc[0]}
+
+
+def output(argv: list[str]) -> list[dict[str, Any]]:
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def sample(hosts: list[str], now: float) -> dict[str, Any]:
+    """One look at the hosts: bytes received per interface, state of each path of each association."""
+    found: dict[str, Any] = {"t": now, "rx_bytes": {}, "paths": {}}
+    for host in hosts:
+        with inside(host):
+            devices = read(f"{NET}/dev").splitlines()[2:]
+            remotes = [line.split() for line in read(f"{NET}/sctp/remaddr").splitlines()]
+        rows = [line.replace(":", " ").split() for line in devices]
+        found["rx_bytes"][host] = {row[0]: int(row[1]) for row in rows if row[0] != "lo"}
+        if len(remotes) > 1:
+            found["paths"][host] = [dict(zip(remotes[0], row, strict=False)) for row in remotes[1:]]
+    return found

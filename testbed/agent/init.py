@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0
+"""First process of a laboratory kernel: carry out one plan and power off. Standard library only.
+
+    init=/usr/bin/python3 -- -S -E -B .../init.py FOLDER
+
+FOLDER holds plan.json and receives result.json. /tmp is left as it is, since FOLDER may be below it.
+"""
+
+import ctypes
+import json
+import os
+import sys
+from typing import Any
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+POWER_OFF = 0x4321FEDC
+MOUNTS = (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/run"))
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def mount(kind: str, target: str) -> None:
+    if LIBC.mount(kind.encode(), target.encode(), kind.encode(), 0, None):
+        raise OSError(ctypes.get_errno(), f"mount {kind} on {target}")
+
+
+def kernel_warnings() -> list[str]:
+    """Lines of the kernel's log that start a warning or an oops."""
+    marks = ("WARNING:", "BUG:", "Oops", "refcount_t:", "possible recursive locking", "KASAN", "Call Trace")
+    log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    found: list[str] = []
+    while True:
+        try:
+            line = os.read(log, 8192).decode(errors="replace").partition(";")[2].partition("\n")[0]
+        except BlockingIOError:
+            return found
+        except BrokenPipeError:  # overwritten while reading: the next read goes on after the gap
+            continue
+        if any(mark in line for mark in marks):
+            found.append(line)
+
+
+def prepare() -> None:
+    for kind, target in MOUNTS:
+        mount(kind, target)
+    os.environ.update(TMPDIR="/run", LC_ALL="C")
+
+
+def store(folder: str, result: dict[str, Any]) -> None:
+    """Write result.json and make sure that it is on the host's disk before the power goes."""
+    with open(os.path.join(folder, "result.json"), "w", encoding="utf-8") as out:
+        json.dump(result, out)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def main() -> None:
+    folder = sys.argv[1]
+    result: dict[str, Any] = {"status": "failed", "reason": "the agent did not start"}
+    try:
+        prepare()
+        os.chdir(folder)
+        from run import carry_out
+
+        with open("plan.json", encoding="utf-8") as source:
+            plan = json.load(source)
+        os.environ["PATH"] = f"{plan['path']}:{PATH}"
+        result = carry_out(plan)
+        result["warnings"] = kernel_warnings()
+    except Exception as error:  # whatever it is has to reach the record
+        result = {"status": "failed", "reason": f"agent: {type(error).__name__}: {error}"}
+    try:
+        store(folder, result)
+    except OSError as error:
+        print(f"agent: {folder}/result.json: {error}", flush=True)
+    os.sync()
+    LIBC.reboot(POWER_OFF)
+
+
+main()

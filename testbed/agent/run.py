@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Carries out a plan: set up, start flows, fire events on time, count. Standard library only.
+
+One thread, one select loop: it sleeps until a program says something or the next moment on the
+timetable comes, and never polls, for virtual time stands still while anything runs.
+"""
+
+import heapq
+import itertools
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import IO, Any, cast
+
+import counters
+from commands import Command, inside, remember_home, run_all
+from program import Program
+
+SETTLE_S = 0.1  # lets the last packets reach every capture
+CAPTURE_READY = b"listening on"
+
+
+class Conductor:
+    """The state of one run: what is due when, and which programs live."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self.plan = plan
+        self.timetable: list[tuple[float, int, Callable[[], None]]] = []
+        self.ticket = itertools.count()  # first come, first served among equal moments
+        self.selector = selectors.SelectSelector()  # microseconds; epoll would round to milliseconds
+        self.receivers: dict[str, Program] = {}
+        self.senders: dict[str, Program] = {}
+        self.samples: list[dict[str, Any]] = []
+        self.fired: list[dict[str, Any]] = []
+        self.start_t = 0.0
+        self.failure = ""
+        self.timeout = False
+
+    def at(self, moment: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self.timetable, (moment, next(self.ticket), action))
+
+    def start(self, group: dict[str, Program], flow: dict[str, Any], role: str) -> None:
+        program = Program(f"{flow['name']}.{role}", flow[role])
+        self.selector.register(program, selectors.EVENT_READ)
+        group[flow["name"]] = program
+
+    def turn(self) -> None:
+        """Sleep until something happens, and deal with it."""
+        wait = max(0.0, self.timetable[0][0] - time.time())
+        for key, _ in self.selector.select(wait):
+            program = cast(Program, key.fileobj)
+            if not program.feed():
+                self.selector.unregister(program)
+                self.ended(program)
+        while self.timetable and self.timetable[0][0] <= time.time():
+            heapq.heappop(self.timetable)[2]()
+
+    def ended(self, program: Program) -> None:
+        if program.process.returncode and not self.failure:
+            name = " ".join(os.path.basename(word) for word in program.argv[:2])
+            self.failure = f"{name}: {program.complaint()}"
+
+    def give_up(self) -> None:
+        self.timeout = True
+
+    def alive(self) -> list[Program]:
+        return [cast(Program, key.fileobj) for key in self.selector.get_map().values()]
+
+    def going_on(self) -> bool:
+        """Whether a foreground flow has yet to start or to end, and nothing has gone wrong."""
+        if self.timeout or self.failure:
+            return False
+        alive = self.alive()
+        names = [flow["name"] for flow in self.plan["flows"] if not flow["background"]]
+        return any(
+            name not in self.senders or self.senders[name] in alive or self.receivers[name] in alive
+            for name in names
+        )
+
+    def play(self) -> None:
+        """Receivers, then senders and events by the timetable, until the last foreground flow ends."""
+        self.at(time.time() + self.plan["virtual_limit_s"], self.give_up)
+        for flow in self.plan["flows"]:
+            self.start(self.receivers, flow, "receiver")
+        while self.going_on() and not all(program.ready for program in self.receivers.values()):
+            self.turn()
+        self.start_t = time.time()
+        for flow in self.plan["flows"]:
+            self.at(self.start_t + flow["start_s"], partial(self.start, self.senders, flow, "sender"))
+        for event in self.plan["events"]:
+            self.at(self.start_t + event["at_s"], partial(self.fire, event))
+        if self.plan["sample_ms"]:
+            self.at(self.start_t, self.sample)
+        while self.going_on():
+            self.turn()
+
+    def fire(self, event: dict[str, Any]) -> None:
+        self.fired.append({"t": time.time(), "label": event["label"]})
+        run_all(event["commands"])
+
+    def sample(self) -> None:
+        now = time.time()
+        self.samples.append(counters.sample(self.plan["hosts"], now))
+        self.at(now + self.plan["sample_ms"] / 1000, self.sample)
+
+    def stop(self) -> None:
+        """End what still runs: background flows, or everything after a failure."""
+        for program in self.alive():
+            self.selector.unregister(program)
+            program.end()
+
+    def outcomes(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": name,
+                "sender": self.senders[name].outcome() if name in self.senders else {},
+                "receiver": self.receivers[name].outcome(),
+            }
+            for name in self.receivers
+        ]
+
+
+def start_captures(captures: list[Command]) -> list[subprocess.Popen[bytes]]:
+    """One tcpdump per interface, all listening when this returns."""
+    started = []
+    for one in captures:
+        with inside(one["where"]):
+            program = subprocess.Popen(one["argv"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        said = list(
+            itertools.takewhile(lambda line: CAPTURE_READY not in line, cast(IO[bytes], program.stderr))
+        )
+        if program.poll() is not None:
+            raise RuntimeError(b" ".join(said).decode(errors="replace").strip())
+        started.append(program)
+    return started
+
+
+def stop_captures(programs: list[subprocess.Popen[bytes]]) -> None:
+    if programs:
+        time.sleep(SETTLE_S)
+    for program in programs:
+        program.send_signal(signal.SIGINT)
+        program.communicate()
+
+
+def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
+    """The whole run; returns the result as plain data."""
+    remember_home()
+    hosts = plan["hosts"]
+    run_all(plan["setup"])
+    before = {host: counters.snmp(host) for host in hosts}
+    captures = start_captures(plan["captures"])
+    conductor = Conductor(plan)
+    conductor.play()
+    end_t = time.time()
+    after = {host: counters.snmp(host) for host in hosts}
+    conductor.stop()
+    stop_captures(captures)
+    late = f"not finished after {plan['virtual_limit_s']:g} s of virtual time (limits.virtual_s)"
+    return {
+        "status": "timeout" if conductor.timeout else "failed" if conductor.failure else "ok",
+        "reason": late if conductor.timeout else conductor.failure,
+        "start_t": conductor.start_t,
+        "end_t": end_t,
+        "flows": conductor.outcomes(),
+        "events": conductor.fired,
+        "samples": conductor.samples,
+        "before": before,
+        "after": after,
+        "links": [counters.link(where, interface) for where, interface in plan["links"]],
+        "sysctls": {host: counters.sctp_sysctls(host) for host in hosts},
+        "python": sys.version.split()[0],
+    }

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line. Exit codes: 0 all good, 1 a run or a step failed, 2 wrong input, 130 interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sctplab import plan, record, runner, scenario, toolbox
+from sctplab.errors import LabError
+from sctplab.model import FLAVOURS, RunSpec
+from sctplab.place import get
+from sctplab.place.base import Processes, RunError
+from sctplab.progress import Progress, progress
+
+Handler = Callable[[argparse.Namespace], int]
+
+
+def whole(low: int) -> Callable[[str], int]:
+    """An argparse type: a whole number of at least LOW."""
+
+    def read(word: str) -> int:
+        if not word.isdigit() or int(word) < low:
+            raise argparse.ArgumentTypeError(f"got {word!r}, expected a whole number from {low}")
+        return int(word)
+
+    return read
+
+
+def flavours(word: str) -> tuple[str, ...]:
+    """An argparse type: a comma list of kernel flavours."""
+    found = tuple(word.split(","))
+    if not set(found) <= set(FLAVOURS):
+        raise argparse.ArgumentTypeError(f"got {word!r}, expected {', '.join(FLAVOURS)} or both with a comma")
+    return found
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with errors of one line."""
+
+    def error(self, message: str) -> Any:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    top = Parser(prog="lab", description="Measure SCTP over several paths, the same way each time.")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    add(commands, "list", list_scenarios, "scenarios with the question each answers")
+    show = add(commands, "show", show_scenario, "a scenario's question, factors, variants and number of runs")
+    show.add_argument("scenario", help="name, or path of a .toml file")
+    add_run(add(commands, "run", run, "run scenarios and write one record per run"))
+    one = add(commands, "run-one", run_one, "one run from its frozen spec: what a cluster engine schedules")
+    one.add_argument("spec", type=Path, help="JSON: a spec, or the record of an earlier run")
+    one.add_argument("record", type=Path, help="JSON file to write")
+    report = add(commands, "report", make_report, "summary.csv, plots and report.html from records")
+    report.add_argument("dir", type=Path)
+    compare = add(commands, "compare", compare_results, "two results side by side")
+    compare.add_argument("a", type=Path)
+    compare.add_argument("b", type=Path)
+    return top
+
+
+def add(commands: Any, name: str, handler: Handler, text: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    made.set_defaults(handler=handler)
+    return made
+
+
+def add_run(run_parser: argparse.ArgumentParser) -> None:
+    option = run_parser.add_argument
+    option("scenarios", nargs="+", metavar="SCENARIO", help="name, or path of a .toml file")
+    option("--place", default="uml", help="where runs happen (default: uml)")
+    option("--kernel", type=flavours, default=FLAVOURS, help="stock, patched or stock,patched (default)")
+    option("--base", default="6.12", help="kernel base (default: 6.12)")
+    option("--set", action="append", default=[], metavar="FACTOR=VALUE[,VALUE]", help="values of a factor")
+    option("--repeat", type=whole(1), help="seeds per cell (default: the scenario's)")
+    option("--first-seed", type=whole(0), default=1)
+    option("--jobs", type=whole(1), help="runs at a time (default: number of CPUs)")
+    option("--out", type=Path, help="result folder (default: results/SCENARIO[+SCENARIO...])")
+    option("--dry-run", action="store_true", help="print every command of every run and stop")
+    option("--resume", action="store_true", help="keep good records of the same runs, do the others")
+    option("--pcap", action="store_true", help="capture every interface into OUT/pcap/RUN/")
+
+
+def list_scenarios(_: argparse.Namespace) -> int:
+    for name in scenario.names():
+        print(f"{name:20} {scenario.load(scenario.find(name)).question}")
+    return 0
+
+
+def show_scenario(options: argparse.Namespace) -> int:
+    found = scenario.load(scenario.find(options.scenario))
+    specs = scenario.expand(found, {}, scenario.Choice())
+    print(f"{found.name}: {found.question}\nfile: {found.file}")
+    for name, values in found.factors.items():
+        print(f"factor {name}: {', '.join(map(str, values))}")
+    for name, content in found.variants.items():
+        print(f"variant {name} ({', '.join(content.get('kernels', FLAVOURS))})")
+    print(f"runs: {len(specs)} ({found.repeat} seeds per cell)")
+    return 0
+
+
+def specs_of(options: argparse.Namespace) -> list[RunSpec]:
+    choice = scenario.Choice(
+        options.kernel, options.base, options.place, options.repeat, options.first_seed, options.pcap
+    )
+    get(options.place)
+    loaded = [scenario.load(scenario.find(name)) for name in options.scenarios]
+    return [
+        spec
+        for found in loaded
+        for spec in scenario.expand(found, scenario.set_factors(found, options.set), choice)
+    ]
+
+
+def run(options: argparse.Namespace) -> int:
+    specs = specs_of(options)
+    out = options.out or Path("results") / "+".join(Path(name).stem for name in options.scenarios)
+    if options.dry_run:
+        return dry_run(specs)
+    if not specs:
+        raise LabError("nothing to run: no variant of these scenarios applies to the chosen kernels")
+    with bench(specs) as shared:
+        jobs = [
+            runner.Job(spec, out / "records" / f"{spec.run_id}.json", out / "pcap" / spec.run_id)
+            for spec in specs
+        ]
+        todo = [
+            job
+            for job in jobs
+            if not (options.resume and record.finished(job.record, job.spec, shared.kernel(job.spec)))
+        ]
+        with progress(len(todo), len(jobs) - len(todo)) as shown:
+            runner.perform_all(todo, shared, options.jobs or runner.default_workers(), shown.ended)
+    return summary(shown, out, len(jobs))
+
+
+def summary(shown: Progress, out: Path, total: int) -> int:
+    print(
+        f"{total} runs, {shown.bad} not ok; records in {out}/records; see: testbed/lab report {shlex.quote(str(out))}"
+    )
+    return 1 if shown.bad else 0
+
+
+def dry_run(specs: list[RunSpec]) -> int:
+    """Every command, needing no kernel and no tool."""
+    print(f"# {len(specs)} runs")
+    for spec in specs:
+        made = plan.make(spec, str(toolbox.mpflow_path()))
+        linux = f"$(tools/build/kernel --base {spec.base} --flavour {spec.kernel})/linux"
+        command = get(spec.place).command(spec, made.steady, "LINUX", "FOLDER")
+        start = shlex.join(command).replace("LINUX", f'"{linux}"').replace("FOLDER", '"$folder"')
+        print(f"\n## {spec.run_id}\n{start} </dev/null\n# which does, inside:")
+        print("\n".join(plan.listing(made)))
+    return 0
+
+
+def run_one(options: argparse.Namespace) -> int:
+    spec = record.read_spec(options.spec)
+    with bench([spec]) as shared:
+        captures = options.record.with_suffix(".pcap")
+        made = runner.perform(runner.Job(spec, options.record, captures), shared)
+    if made["status"] != "ok":
+        raise RunError(f"{spec.run_id}: {made['status']}: {made['reason']}")
+    return 0
+
+
+class bench:
+    """Tools and kernels for these runs; whatever happens, no process of theirs is left at the end."""
+
+    def __init__(self, specs: list[RunSpec]) -> None:
+        self.specs = specs
+
+    def __enter__(self) -> runner.Bench:
+        tools = toolbox.collect(self.specs)
+        self.made = runner.Bench(tools, runner.kernels(self.specs), Processes())
+        return self.made
+
+    def __exit__(self, *_: object) -> None:
+        self.made.processes.stop()
+
+
+def make_report(options: argparse.Namespace) -> int:
+    from sctplab import report
+
+    print(report.make_report(options.dir))
+    return 0
+
+
+def compare_results(options: argparse.Namespace) -> int:
+    from sctplab import compare
+
+    print(compare.compare(options.a, options.b))
+    return 0
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def main(argv: list[str] | None = None) -> int:
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        options = parser().parse_args(argv)
+        code: int = options.handler(options)
+        return code
+    except LabError as error:
+        return complain(str(error), 2)
+    except RunError as error:
+        return complain(str(error), 1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        return complain("interrupted; finished records are kept, go on with --resume", 130)
+
+
+def complain(message: str, code: int) -> int:
+    print(f"lab: {message}", file=sys.stderr)
+    return code

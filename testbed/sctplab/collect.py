@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From what the agent brought back to metrics. Pure; absent means "does not apply".
+
+goodput_mbit      payload delivered / transfer_s, all flows that are not background
+transfer_s        first send to last delivery
+capacity_share    goodput_mbit / sum over all paths of the rate x payload share of a full packet
+rtx_ratio         DATA chunks sent again / DATA chunks sent once (sender)
+t3_timeouts, fast_rtx   how often the T3 timer expired, fast retransmissions (sender, SNMP)
+sacks             SACK chunks that reached the sender
+failover_s        first cut until a message sent after it is delivered
+max_message_delay_s     longest one-way delay of a message
+wire_mbit.PATH    what left the middle towards the receiver, headers included, / transfer_s
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sctplab.model import Flow, Path, RunSpec
+from sctplab.shape import egress
+
+ETHERNET = 14
+SCTP_COMMON, DATA_CHUNK = 12, 16
+TCP_WITH_TIMESTAMPS = 32
+SERIES_POINTS = 2000
+BREAKING = ("cut", "carrier-down", "address-del")
+
+
+def payload_share(kind: str, path: Path, message_b: int) -> float:
+    """Payload bytes per byte that netem's rate counts, in packets as full as the messages allow.
+
+    SCTP: n x message / (14 + IP + 12 + n x (16 + message padded to 4)), n chunks as fit the MTU; a message
+    too long for one packet travels in full ones. TCP, MPTCP: MTU - IP - 32 of MTU + 14.
+    """
+    ip = 20 if path.family == "ipv4" else 40
+    if kind != "sctp":
+        return (path.mtu - ip - TCP_WITH_TIMESTAMPS) / (path.mtu + ETHERNET)
+    room = path.mtu - ip - SCTP_COMMON
+    chunk = DATA_CHUNK + (message_b + 3) // 4 * 4
+    if chunk > room:
+        return (room - DATA_CHUNK) / (path.mtu + ETHERNET)
+    chunks = room // chunk
+    return chunks * message_b / (ETHERNET + ip + SCTP_COMMON + chunks * chunk)
+
+
+def capacity_mbit(spec: RunSpec, flow: Flow) -> float:
+    """Payload capacity of all paths for messages like this flow's."""
+    total = 0.0
+    for path in spec.topology.paths:
+        shaping = path.reverse if flow.reverse else path.forward
+        total += shaping.rate_mbit * payload_share(flow.kind, path, flow.message_b)
+    return total
+
+
+def events_of(outcome: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The JSON lines of one program; other output is skipped."""
+    found: list[dict[str, Any]] = []
+    for line in (outcome or {}).get("output", "").splitlines():
+        if line.startswith("{") and line.endswith("}"):
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue
+    return found
+
+
+def result_of(outcome: dict[str, Any] | None) -> dict[str, Any]:
+    """The program's last "result" event; iperf3's own summary in the same words."""
+    for event in reversed(events_of(outcome)):
+        if event.get("event") == "result":
+            return event
+    return iperf3_result((outcome or {}).get("output", ""))
+
+
+def iperf3_result(output: str) -> dict[str, Any]:
+    """What `iperf3 -J` of the sender says, {} when this is not such an output."""
+    try:
+        found = json.loads(output)
+        end, start = found["end"]["sum_received"], found["start"]["timestamp"]["timesecs"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return {
+        "event": "result",
+        "role": "send",
+        "proto": "tcp",
+        "bytes": end["bytes"],
+        "elapsed_s": end["seconds"],
+        "goodput_mbit": end["bits_per_second"] / 1e6,
+        "first_t": start,
+        "last_t": start + end["seconds"],
+        "content": "not checked",
+    }
+
+
+def deltas(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    """What changed, zeros left out; gauges such as SctpCurrEstab are differences too."""
+    return {
+        name: value - before.get(name, 0) for name, value in after.items() if value != before.get(name, 0)
+    }
+
+
+def path_counters(path: Path, links: list[dict[str, Any]]) -> dict[str, Any]:
+    """Both directions of a path: what its netem passed on and dropped, beside what it was told to do."""
+    found: dict[str, Any] = {"name": path.name}
+    for one in ("forward", "reverse"):
+        where = egress(path, one)
+        link = next(item for item in links if (item["where"], item["interface"]) == where)
+        values = getattr(path, one)
+        found[one] = {
+            "tx_packets": link["qdisc"]["packets"],
+            "tx_bytes": link["qdisc"]["bytes"],
+            "drops": link["qdisc"]["drops"],
+            "rate_mbit": values.rate_mbit,
+            "delay_ms": values.delay_ms,
+            "queue_pkts": values.queue_pkts,
+        }
+    return found
+
+
+def metrics(spec: RunSpec, result: dict[str, Any], counters: dict[str, dict[str, int]],
+            paths: list[dict[str, Any]]) -> dict[str, float]:  # fmt: skip
+    """All metrics of a finished run."""
+    found: dict[str, float] = {}
+    main = [flow for flow in spec.flows if not flow.background]
+    ends = {
+        flow["name"]: (result_of(flow["sender"]), result_of(flow["receiver"])) for flow in result["flows"]
+    }
+    pairs = [ends[flow.name] for flow in main]
+    found |= speed(spec, main[0], pairs)
+    found |= delays(spec, result, [flow for flow in result["flows"] if flow["name"] == main[0].name][0])
+    if any(flow.kind == "sctp" for flow in spec.flows):
+        found |= recovery(counters[main[0].hosts[0]], pairs)
+    for path in paths:
+        way = path["reverse" if main[0].reverse else "forward"]
+        if "transfer_s" in found:
+            found[f"wire_mbit.{path['name']}"] = way["tx_bytes"] * 8e-6 / found["transfer_s"]
+    return {name: round(value, 9) for name, value in found.items()}
+
+
+def speed(spec: RunSpec, flow: Flow, pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, float]:
+    """transfer_s, goodput_mbit, capacity_share."""
+    whole = [(send, recv if "last_t" in recv else send) for send, recv in pairs if "first_t" in send]
+    if len(whole) < len(pairs):
+        return {}
+    seconds = max(recv["last_t"] for _, recv in whole) - min(send["first_t"] for send, _ in whole)
+    if seconds <= 0:
+        return {}
+    goodput = sum(recv["bytes"] for _, recv in whole) * 8e-6 / seconds
+    return {
+        "goodput_mbit": goodput,
+        "transfer_s": seconds,
+        "capacity_share": goodput / capacity_mbit(spec, flow),
+    }
+
+
+def recovery(sender: dict[str, int], pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, float]:
+    """What SCTP did about losses, from the sender's side."""
+    found: dict[str, float] = {
+        "t3_timeouts": sender.get("SctpT3RtxExpireds", 0),
+        "fast_rtx": sender.get("SctpFastRetransmits", 0),
+    }
+    chunks = sender.get("SctpOutOrderChunks", 0) + sender.get("SctpOutUnorderChunks", 0)
+    stats = [send["association_stats"] for send, _ in pairs if "association_stats" in send]
+    if stats and chunks:
+        found["rtx_ratio"] = sum(item["rtx_chunks"] for item in stats) / chunks
+        found["sacks"] = sum(item["sacks_in"] for item in stats)
+    return found
+
+
+def delays(spec: RunSpec, result: dict[str, Any], flow: dict[str, Any]) -> dict[str, float]:
+    """max_message_delay_s, and failover_s when messages were logged and a path broke."""
+    found: dict[str, float] = {}
+    worst = result_of(flow["receiver"]).get("max_message_delay_s")
+    if worst is not None:
+        found["max_message_delay_s"] = worst
+    breaks = [event.at_s for event in spec.events if event.action in BREAKING]
+    log = messages(flow)
+    if breaks and log:
+        moment = result["start_t"] + min(breaks)
+        after = [item["received"] for item in log if item["sent"] >= moment]
+        if after:
+            found["failover_s"] = min(after) - moment
+    return found
+
+
+def messages(flow: dict[str, Any]) -> list[dict[str, Any]]:
+    return [event for event in events_of(flow["receiver"]) if event.get("event") == "message"]
+
+
+def thinned(points: list[list[float]]) -> list[list[float]]:
+    """At most SERIES_POINTS of them; of neighbours the one with the largest value stays."""
+    step = -(-len(points) // SERIES_POINTS) or 1
+    return [max(points[i : i + step], key=lambda point: point[1]) for i in range(0, len(points), step)]
+
+
+def series(spec: RunSpec, result: dict[str, Any]) -> dict[str, list[list[float]]]:
+    """Time series for plots; t in seconds after the start of the first flow."""
+    start = result["start_t"]
+    found: dict[str, list[list[float]]] = {}
+    main = next(flow.name for flow in spec.flows if not flow.background)
+    flow = next(flow for flow in result["flows"] if flow["name"] == main)
+    for name, points in result_of(flow["receiver"]).get("series", {}).items():
+        if isinstance(points, list):
+            label = {"delay": "message_delay", "goodput_mbit": "goodput"}[name]
+            found[label] = [[round(t - start, 6), value] for t, value in points]
+    log = [[round(item["sent"] - start, 6), item["delay_us"] / 1e6] for item in messages(flow)]
+    if log:
+        found["message_delay"] = thinned(log)
+    receiver = next(flow for flow in spec.flows if flow.name == main).hosts[1]
+    samples = [(item["t"] - start, item["rx_bytes"][receiver]) for item in result["samples"]]
+    for (t0, old), (t1, new) in zip(samples, samples[1:], strict=False):
+        for name, value in new.items():
+            mbit = (value - old.get(name, 0)) * 8e-6 / (t1 - t0)
+            found.setdefault(f"wire_mbit.{name}", []).append([round(t1, 6), round(mbit, 6)])
+    return found

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From a flow to the programs that make it: a receiver, a sender, and what both need beforehand. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sctplab.model import Flow, Topology
+from sctplab.shape import Command, address, command
+
+PORT = 5000
+AGENT = Path(__file__).resolve().parent.parent / "agent"
+MPTCP_SUBFLOWS = 8
+# Socket buffers are capped by these; the TCP ones let auto-tuning reach the same size.
+BUFFER_CAP = 64 << 20
+PYTHON = ("/usr/bin/python3", "-S", "-E", "-B")
+
+
+@dataclass(frozen=True)
+class Process:
+    """READY: text in a line of output that says it is up; "" = up once started."""
+
+    where: str
+    argv: tuple[str, ...]
+    ready: str = ""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What all flows of a run share: path of mpflow, seed of the payload, interval of time series (0 = none)."""
+
+    mpflow: str
+    payload_seed: int
+    series_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Load:
+    """A flow's processes. STEADY: needs no CPU time to pass for time to pass, so it may run under inf-cpu."""
+
+    name: str
+    start_s: float
+    background: bool
+    receiver: Process
+    sender: Process
+    setup: tuple[Command, ...] = ()
+    steady: bool = True
+
+
+def used_paths(flow: Flow, topology: Topology) -> tuple[str, ...]:
+    """The flow's paths; by default all, or the first for what knows only one."""
+    every = tuple(path.name for path in topology.paths)
+    chosen = flow.paths or every
+    return chosen if flow.kind in ("sctp", "mptcp") else chosen[:1]
+
+
+def option(name: str, value: object | None) -> list[str]:
+    return [] if value is None else [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+
+
+def switch(name: str, on: bool) -> list[str]:
+    return [f"--{name}"] if on else []
+
+
+def common_commands() -> list[Command]:
+    """Buffer limits, in all namespaces that know them."""
+    caps = [command("", f"sysctl -q -w net.core.{kind}mem_max={BUFFER_CAP}") for kind in "rw"]
+    for host in ("host1", "host2"):
+        for kind in "rw":
+            caps.append(
+                Command(host, ("sysctl", "-q", "-w", f"net.ipv4.tcp_{kind}mem=4096 131072 {BUFFER_CAP}"))
+            )
+    return caps
+
+
+def mpflow(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
+    """sctp, tcp and mptcp by mpflow; mptcp connects over the first path and is told of the others."""
+    sender, receiver = flow.hosts
+    paths = used_paths(flow, topology)
+    listed = paths if flow.kind == "sctp" else paths[:1]
+    near = ",".join(address(topology, sender, path) for path in listed)
+    far = ",".join(address(topology, receiver, path) for path in listed)
+    both = ["--port", str(PORT + index), "--proto", flow.kind]
+    both += option("sndbuf", flow.sndbuf_kb * 1024) + option("rcvbuf", flow.rcvbuf_kb * 1024)
+    recv = [means.mpflow, "recv", "--bind", far, *both]
+    recv += option("sack-delay", flow.sack_delay_ms) + option("sack-freq", flow.sack_freq)
+    recv += switch("messages-log", flow.message_log) + option("series", means.series_ms / 1000 or None)
+    send = [means.mpflow, "send", "--bind", near, "--to", far, *both, *end_options(flow)]
+    send += option("size", flow.message_b) + option("seed", means.payload_seed)
+    send += option("interval-us", round(flow.interval_ms * 1000) or None)
+    for name in ("initial", "min", "max"):
+        send += option(f"rto-{name}", getattr(flow, f"rto_{name}_ms"))
+    send += option("pmr", flow.pmr) + option("hb-interval", flow.hb_interval_ms)
+    send += switch("nodelay", flow.nodelay) + switch("unordered", flow.unordered)
+    send += option("streams", flow.streams if flow.streams > 1 else None)
+    send += option("rtx-policy", flow.rtx_policy)
+    setup = mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else ()
+    ready = '"event":"ready"'
+    return Load(flow.name, flow.start_s, flow.background, Process(receiver, tuple(recv), ready),
+                Process(sender, tuple(send)), setup)  # fmt: skip
+
+
+def end_options(flow: Flow) -> list[str]:
+    """How long it lasts; a background flow without an end outlives the others and is stopped."""
+    if flow.messages is not None:
+        return ["--messages", str(flow.messages)]
+    if flow.size_mb is not None:
+        return ["--bytes", str(round(flow.size_mb * 1e6))]
+    return option("duration", flow.duration_s or 86400.0)
+
+
+def mptcp_commands(flow: Flow, topology: Topology, paths: tuple[str, ...]) -> tuple[Command, ...]:
+    """The receiver announces its other addresses; the sender opens one subflow to each."""
+    sender, receiver = flow.hosts
+    limits = f"ip mptcp limits set subflows {MPTCP_SUBFLOWS} add_addr_accepted {MPTCP_SUBFLOWS}"
+    announced = [f"ip mptcp endpoint add {address(topology, receiver, path)} signal" for path in paths[1:]]
+    return (
+        command(sender, limits),
+        command(receiver, limits),
+        *(command(receiver, line) for line in announced),
+    )
+
+
+def iperf3(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
+    """TCP by iperf3; it spins between sends, so virtual time has to move with CPU use."""
+    sender, receiver = flow.hosts
+    path = used_paths(flow, topology)[0]
+    near, far = address(topology, sender, path), address(topology, receiver, path)
+    port = str(PORT + index)
+    end = (
+        ["-n", str(round(flow.size_mb * 1e6))]
+        if flow.size_mb
+        else ["-t", str(round(flow.duration_s or 86400))]
+    )
+    server = ("iperf3", "-s", "-1", "--forceflush", "-B", far, "-p", port)
+    client = ("iperf3", "-c", far, "-B", near, "-p", port, *end, "-l", str(flow.message_b), "-J")
+    return Load(flow.name, flow.start_s, flow.background, Process(receiver, server, "Server listening"),
+                Process(sender, client), steady=False)  # fmt: skip
+
+
+def udp(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
+    """Constant-rate background datagrams by the agent's own udp.py."""
+    sender, receiver = flow.hosts
+    path = used_paths(flow, topology)[0]
+    near, far = address(topology, sender, path), address(topology, receiver, path)
+    program = [*PYTHON, str(AGENT / "udp.py")]
+    recv = (*program, "recv", far, str(PORT + index))
+    rate, seconds = str(flow.rate_mbit), f"{flow.duration_s or 86400:g}"
+    send = (*program, "send", near, far, str(PORT + index), rate, str(flow.message_b), seconds)
+    return Load(
+        flow.name, flow.start_s, flow.background, Process(receiver, recv, "ready"), Process(sender, send)
+    )
+
+
+KINDS: dict[str, Callable[[Flow, Topology, int, Means], Load]] = {
+    "sctp": mpflow,
+    "tcp": mpflow,
+    "mptcp": mpflow,
+    "iperf3": iperf3,
+    "udp": udp,
+}
+
+
+def load(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
+    """The processes of flow number INDEX."""
+    return KINDS[flow.kind](flow, topology, index, means)

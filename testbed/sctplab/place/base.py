@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What every kind of place offers, and the one way in which processes are started and ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from sctplab.model import RunSpec
+
+
+class RunError(Exception):
+    """A step failed though the input was fine; the text is the one line to print (exit code 1)."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A built kernel: its folder and its info.json."""
+
+    folder: Path
+    info: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Programs that runs use: mpflow, the folder of tc and ip, and what is recorded about them."""
+
+    mpflow: Path
+    iproute2: Path
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the process of a run ended; CONSOLE is what it printed."""
+
+    returncode: int
+    timed_out: bool
+    wall_s: float
+    console: str
+
+
+class Place(Protocol):
+    """A kind of place. A run's folder holds plan.json and receives result.json and captures."""
+
+    deterministic: bool
+
+    def kernel(self, base: str, flavour: str) -> Kernel:
+        """Build or find the kernel; raises RunError."""
+
+    def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
+        """The command line that makes the run happen; LINUX and FOLDER as they are to be written."""
+
+    def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
+        """The environment of that command."""
+
+
+class Processes:
+    """The process groups that are alive, so that an interrupt can end exactly these."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._groups: set[int] = set()
+        self._stopped = False
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    def run(self, argv: list[str], environment: Mapping[str, str], folder: Path, wall_s: float) -> Ended:
+        """Start ARGV in its own process group, wait, and leave no process of that group behind."""
+        started = time.monotonic()
+        console = folder / "console"
+        with console.open("wb") as out:
+            process = self._start(argv, environment, folder, out.fileno())
+            timed_out = False
+            try:
+                process.wait(wall_s)
+            except subprocess.TimeoutExpired:
+                timed_out = True
+            finally:
+                self._end(process)
+        text = console.read_text(errors="replace")
+        return Ended(process.returncode, timed_out, time.monotonic() - started, text)
+
+    def _start(
+        self, argv: list[str], environment: Mapping[str, str], folder: Path, out: int
+    ) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._stopped:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(
+                argv,
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                process_group=0,
+            )
+            self._groups.add(process.pid)
+        return process
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        kill_group(process.pid)
+        process.wait()
+        with self._lock:
+            self._groups.discard(process.pid)
+
+    def stop(self) -> None:
+        """End every group and start no other."""
+        with self._lock:
+            self._stopped = True
+            for group in self._groups:
+                kill_group(group)
+
+
+def kill_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

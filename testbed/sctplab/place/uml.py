@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+"""User Mode Linux in virtual time: the whole testbed is one process, no root, no image, deterministic.
+
+The kernel boots on the host's own file tree (hostfs) with testbed/agent/init.py as its first process.
+Virtual time moves only while every process sleeps, so a program that polls stops it for ever; flows
+with such programs run with time that also moves with CPU use and are not deterministic.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from sctplab.load import AGENT, PYTHON
+from sctplab.model import RunSpec, derive_seed
+from sctplab.place.base import Kernel, RunError, Tools
+
+ROOT = AGENT.parent.parent
+BUILD = ROOT / "tools" / "build" / "kernel"
+MEMORY_MB = 512
+EPOCH = 1700000000  # every run starts at this second
+
+
+class Uml:
+    deterministic = True
+
+    def kernel(self, base: str, flavour: str) -> Kernel:
+        built = subprocess.run(
+            [BUILD, "--base", base, "--flavour", flavour, "--variant", "uml"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        lines = built.stdout.split("\n") if built.returncode == 0 else []
+        if not "".join(lines):
+            raise RunError(f"{BUILD.relative_to(ROOT)} --base {base} --flavour {flavour} failed; see above")
+        folder = Path([line for line in lines if line][-1])
+        return Kernel(folder, json.loads((folder / "info.json").read_text()))
+
+    def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
+        return [
+            *("setarch", "-R", linux),
+            *(f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw"),
+            f"uml_seed={derive_seed(spec.seed, 'kernel')}",
+            "time-travel=inf-cpu" if steady else "time-travel",
+            f"time-travel-start={EPOCH}",
+            *("con=null", "con0=null,fd:1", "quiet", "panic=-1"),
+            *(f"init={PYTHON[0]}", "--", *PYTHON[1:], quoted(str(AGENT / "init.py")), quoted(folder)),
+        ]
+
+    def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
+        """TMPDIR: where UML keeps its memory file; shared memory when that has room."""
+        shm = Path("/dev/shm")
+        roomy = shm.is_dir() and os.access(shm, os.W_OK) and shutil.disk_usage(shm).free > 4 * MEMORY_MB << 20
+        return {**os.environ, "TMPDIR": str(shm if roomy else folder)}
+
+
+def quoted(word: str) -> str:
+    """A word of the kernel's command line."""
+    return f'"{word}"' if " " in word else word
+
+
+PLACE = Uml()

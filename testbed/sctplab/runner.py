@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Carries out runs: one folder and one process group per run, one record at its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sctplab import collect, plan, record
+from sctplab.checks import plain
+from sctplab.model import RunSpec
+from sctplab.place import get
+from sctplab.place.base import Ended, Kernel, Place, Processes, RunError, Tools
+
+KernelKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Everything that runs share."""
+
+    tools: Tools
+    kernels: dict[KernelKey, Kernel]
+    processes: Processes
+
+    def kernel(self, spec: RunSpec) -> Kernel:
+        return self.kernels[spec.place, spec.base, spec.kernel]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run and where its record (and captures, when there are any) go."""
+
+    spec: RunSpec
+    record: Path
+    captures: Path
+
+
+def kernels(specs: list[RunSpec]) -> dict[KernelKey, Kernel]:
+    """Build or find every kernel that these runs need."""
+    keys = sorted({(spec.place, spec.base, spec.kernel) for spec in specs})
+    return {key: get(key[0]).kernel(key[1], key[2]) for key in keys}
+
+
+def perform(job: Job, bench: Bench) -> dict[str, Any]:
+    """One run, from crashed to its earned status; the record is on disk when this returns.
+
+    Raises RunError when the record cannot be written and KeyboardInterrupt when the runs are being
+    stopped; neither leaves a record of this run behind.
+    """
+    kernel = bench.kernel(job.spec)
+    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    record.write(job.record, record.crashed(job.spec, kernel))
+    try:
+        with tempfile.TemporaryDirectory(prefix="sctplab-") as name:
+            folder = Path(name)
+            ended, result = in_place(job.spec, bench, kernel, folder)
+            if bench.processes.stopped:
+                raise KeyboardInterrupt
+            made = finish(job.spec, bench, kernel, ended, result)
+            keep_captures(folder, job.captures)
+        made["host"] = {"wall_s": round(ended.wall_s, 3), "started": started}
+        record.write(job.record, made)
+    except BaseException as error:
+        job.record.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise RunError(
+                f"{job.spec.run_id}: {error.strerror}: {error.filename}{record.advice(error)}"
+            ) from error
+        raise
+    return made
+
+
+def in_place(spec: RunSpec, bench: Bench, kernel: Kernel, folder: Path) -> tuple[Ended, dict[str, Any]]:
+    """Let the place carry out the plan in FOLDER; the agent's result is {} when there is none."""
+    place = get(spec.place)
+    made = plan.make(spec, str(bench.tools.mpflow))
+    (folder / "plan.json").write_text(json.dumps({**plan.as_json(made), "path": str(bench.tools.iproute2)}))
+    command = place.command(spec, made.steady, str(kernel.folder / "linux"), str(folder))
+    ended = bench.processes.run(command, place.environment(bench.tools, folder), folder, spec.limits.wall_s)
+    try:
+        result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        result = {}
+    return ended, result
+
+
+def finish(
+    spec: RunSpec, bench: Bench, kernel: Kernel, ended: Ended, result: dict[str, Any]
+) -> dict[str, Any]:
+    """The record of a run that ended one way or the other."""
+    status, reason = verdict(spec, ended, result)
+    made: dict[str, Any] = {
+        "format": record.RECORD_FORMAT,
+        "status": status,
+        "reason": reason,
+        "spec": plain(spec),
+        "kernel": kernel.info,
+        "tools": {**bench.tools.versions, "python": result.get("python", "")},
+        "deterministic": deterministic(spec, get(spec.place)),
+    }
+    if "start_t" not in result:
+        return made
+    hosts = result["before"]
+    counters = {host: collect.deltas(result["before"][host], result["after"][host]) for host in hosts}
+    paths = [collect.path_counters(path, result["links"]) for path in spec.topology.paths]
+    made["sysctls"] = result["sysctls"]
+    made["metrics"] = collect.metrics(spec, result, counters, paths) if status == "ok" else {}
+    made["paths"] = paths
+    made["counters"] = counters
+    made["flows"] = [flow_summary(flow) for flow in result["flows"]]
+    made["events"] = [
+        {"t": round(event["t"] - result["start_t"], 6), "label": event["label"]} for event in result["events"]
+    ]
+    made["series"] = collect.series(spec, result)
+    made["virtual_s"] = round(result["end_t"] - result["start_t"], 6)
+    return made
+
+
+def deterministic(spec: RunSpec, place: Place) -> bool:
+    return place.deterministic and plan.make(spec, "mpflow").steady
+
+
+def flow_summary(flow: dict[str, Any]) -> dict[str, Any]:
+    """Both ends' last words and what paths they saw change; messages are in the series."""
+    paths = [event for event in collect.events_of(flow["sender"]) if event.get("event") == "path"]
+    return {
+        "name": flow["name"],
+        "sender": collect.result_of(flow["sender"]),
+        "receiver": collect.result_of(flow["receiver"]),
+        "path_events": paths,
+    }
+
+
+def verdict(spec: RunSpec, ended: Ended, result: dict[str, Any]) -> tuple[str, str]:
+    """(status, reason): ok has to be earned by an agent that says so, right content and a quiet kernel."""
+    if ended.timed_out:
+        return "timeout", f"no end after {spec.limits.wall_s:g} s (limits.wall_s); a program may be polling"
+    if not result:
+        console = ended.console.strip().splitlines()
+        return (
+            "crashed",
+            f"no result, exit {ended.returncode}: {console[-1] if console else 'nothing was printed'}",
+        )
+    if result["status"] != "ok":
+        return result["status"], result["reason"]
+    if result.get("warnings"):
+        return "failed", f"kernel: {result['warnings'][0]}"
+    for flow in result["flows"]:
+        found = collect.result_of(flow["receiver"])
+        for what in ("content", "order"):
+            if found.get(what, "ok") not in ("ok", "not checked"):
+                return "failed", f"flow {flow['name']}: {what} {found[what]}"
+    return "ok", ""
+
+
+def keep_captures(folder: Path, target: Path) -> None:
+    """Move the captures of a run to where the user finds them."""
+    found = sorted(folder.glob("*.pcap"))
+    if found:
+        target.mkdir(parents=True, exist_ok=True)
+    for capture in found:
+        shutil.copyfile(capture, target / capture.name)
+
+
+def perform_all(
+    jobs: list[Job], bench: Bench, workers: int, report: Callable[[Job, dict[str, Any]], None]
+) -> None:
+    """All runs, WORKERS at a time; REPORT hears of each. On any error what runs is ended, nothing half-done stays."""
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        waiting = {pool.submit(perform, job, bench): job for job in jobs}
+        try:
+            while waiting:
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    report(waiting.pop(future), future.result())
+        except BaseException:
+            bench.processes.stop()
+            cancel(waiting)
+            raise
+
+
+def cancel(futures: dict[Future[dict[str, Any]], Job]) -> None:
+    for future in futures:
+        future.cancel()
+
+
+def default_workers() -> int:
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Scenario files: TOML in, a list of frozen RunSpecs out. Executes nothing.
+
+A scenario file asks one question, written as a comment in its first line:
+
+    # Does a second address make a stock SCTP sender slower?
+    repeat = 5                        # seeds per cell unless --repeat says otherwise (default 1)
+
+    [factors]                         # name with unit -> values; every combination is run
+    d2_ms = [10, 50]
+
+    [[topology.paths]]                # keys of Direction hold for both directions; see model.py
+    name = "path1"
+    rate_mbit = 34.368
+    delay_ms = 10
+    forward = { loss_pct = 1 }        # ... unless the direction says otherwise
+
+    [[topology.paths]]
+    name = "path2"
+    rate_mbit = 34.368
+    delay_ms = "{d2_ms}"              # the factor's value
+
+    [[flows]]                         # keys of Flow; no paths = all paths (tcp, udp, iperf3: the first)
+    size_mb = 40
+
+    [[events]]                        # optional; keys of Event
+    at_s = 3
+    action = "cut"
+    path = "path1"
+
+    [sysctl]                          # optional; both hosts. [sysctl_host1], [sysctl_host2]: one of them
+    "net.sctp.rto_min" = 1000
+
+    [variants.dual-homed]             # optional; named alternatives, each run in every cell
+    [variants.single-homed]
+    flow = { paths = ["path1"] }      # replaces keys of all flows that are not background
+    [variants.same]
+    kernels = ["patched"]             # flavours that know these settings (default: all)
+    sysctl = { "net.sctp.rtx_policy" = "same" }     # also sysctl_host1, sysctl_host2
+
+    [limits]                          # optional; keys of Limits
+    [measure]                         # optional; keys of Measure
+
+A key that is not known, a factor that is not used and a value that cannot be are refused in one line.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from sctplab.checks import At, build, count, mapping, nearest, refuse_unknown
+from sctplab.errors import LabError
+from sctplab.model import FLAVOURS, LABEL, SPEC_FORMAT, Direction, RunSpec
+from sctplab.model import Path as LinkPath
+
+FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
+SYSCTL_KEYS = ["sysctl", "sysctl_host1", "sysctl_host2"]
+TABLES = [
+    "reference",
+    "repeat",
+    "factors",
+    "topology",
+    "flows",
+    "events",
+    "variants",
+    "limits",
+    "measure",
+] + SYSCTL_KEYS
+VARIANT_KEYS = ["kernels", "flow", *SYSCTL_KEYS]
+DIRECTION_KEYS = [f.name for f in fields(Direction)]
+PATH_KEYS = [f.name for f in fields(LinkPath)] + DIRECTION_KEYS
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A checked file; TREE is its content without factors and variants, placeholders unfilled."""
+
+    name: str
+    file: str
+    question: str
+    repeat: int
+    factors: dict[str, tuple[Any, ...]]
+    variants: dict[str, dict[str, Any]]
+    tree: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the command line adds to a scenario."""
+
+    kernels: tuple[str, ...] = FLAVOURS
+    base: str = "6.12"
+    place: str = "uml"
+    repeat: int | None = None
+    first_seed: int = 1
+    pcap: bool = False
+
+
+def names() -> list[str]:
+    """The scenarios that come with the laboratory."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def find(name: str) -> Path:
+    """The file of a scenario given by name or by path."""
+    if name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            raise LabError(f"{name}: no such file")
+        return path
+    if name not in names():
+        raise LabError(f"{name}: no such scenario; {nearest(name, names())}: {', '.join(names())}")
+    return FOLDER / f"{name}.toml"
+
+
+def load(path: Path) -> Scenario:
+    """Read and check a scenario file, down to every run it would make."""
+    try:
+        source = path.read_text(encoding="utf-8")
+        tree = tomllib.loads(source)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise LabError(f"{path}: cannot be read: {error}") from error
+    scenario = parse(str(path), path.stem, source.partition("\n")[0], tree)
+    expand(scenario, {}, Choice(repeat=1))
+    return scenario
+
+
+def parse(file: str, name: str, first_line: str, tree: dict[str, Any]) -> Scenario:
+    at = At(file, "")
+    if not first_line.startswith("# ") or not first_line[2:].strip():
+        raise LabError(f"{file}: line 1: got {first_line!r}, expected a comment with the question it answers")
+    refuse_unknown(tree, TABLES, at)
+    for needed in ("topology", "flows"):
+        if needed not in tree:
+            raise at.refuse(
+                None, f"a table {needed}", f"add {'[[flows]]' if needed == 'flows' else '[topology]'}"
+            )
+    variants = mapping(tree.get("variants", {"default": {}}), at("variants"))
+    for variant, content in variants.items():
+        LABEL["check"](variant, at.inside("variants"))
+        check_variant(mapping(content, at.inside("variants")(variant)), at.inside(f"variants.{variant}"))
+    return Scenario(
+        name=name,
+        file=file,
+        question=first_line[2:].strip(),
+        repeat=count(1, 100000, "seeds per cell")["check"](tree.get("repeat", 1), at("repeat")),
+        factors=read_factors(mapping(tree.get("factors", {}), at("factors")), at.inside("factors")),
+        variants={key: dict(value) for key, value in variants.items()},
+        tree={key: value for key, value in tree.items() if key not in ("factors", "variants", "repeat")},
+    )
+
+
+def check_variant(content: Mapping[str, Any], at: At) -> None:
+    refuse_unknown(content, VARIANT_KEYS, at)
+    kernels = content.get("kernels", list(FLAVOURS))
+    if not isinstance(kernels, list) or not kernels or not set(kernels) <= set(FLAVOURS):
+        raise at("kernels").refuse(kernels, "a list of " + ", ".join(FLAVOURS))
+
+
+def read_factors(found: Mapping[str, Any], at: At) -> dict[str, tuple[Any, ...]]:
+    for name, values in found.items():
+        if not isinstance(values, list) or not values:
+            raise at(name).refuse(values, "a list of at least one value", f"write {name} = [...]")
+        for value in values:
+            if kind(value) != kind(values[0]) or kind(value) == "other":
+                raise at(name).refuse(value, "numbers only or texts only")
+    return {name: tuple(values) for name, values in found.items()}
+
+
+def kind(value: object) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return "number"
+    return "text" if isinstance(value, str) else "other"
+
+
+def set_factors(scenario: Scenario, assignments: list[str]) -> dict[str, tuple[Any, ...]]:
+    """The values that --set KEY=VALUE[,VALUE...] gives; raises LabError for names that are no factor."""
+    given: dict[str, tuple[Any, ...]] = {}
+    known = list(scenario.factors)
+    for assignment in assignments:
+        name, equals, values = assignment.partition("=")
+        if not equals or not values:
+            raise LabError(f"--set: got {assignment!r}, expected FACTOR=VALUE[,VALUE...]")
+        if name not in known:
+            raise LabError(
+                f"--set {name}: {scenario.name} has no such factor; expected one of {', '.join(known) or 'none'}"
+            )
+        given[name] = tuple(typed(name, word, scenario.factors[name][0]) for word in values.split(","))
+    return given
+
+
+def typed(name: str, word: str, like: object) -> Any:
+    """WORD as a value of the kind that the scenario's own value LIKE has."""
+    if kind(like) == "text":
+        return word
+    for convert in (int, float):
+        try:
+            return convert(word)
+        except ValueError:
+            continue
+    raise LabError(f"--set {name}: got {word!r}, expected a number")
+
+
+def expand(scenario: Scenario, given: dict[str, tuple[Any, ...]], choice: Choice) -> list[RunSpec]:
+    """All runs: seeds x factors x variants x kernels, seeds slowest so that a stopped sweep is balanced."""
+    factors = {**scenario.factors, **given}
+    seeds = range(choice.first_seed, choice.first_seed + (choice.repeat or scenario.repeat))
+    runs = [
+        one_run(scenario, dict(zip(factors, cell, strict=True)), variant, kernel, seed, choice)
+        for seed in seeds
+        for cell in itertools.product(*factors.values())
+        for variant, content in scenario.variants.items()
+        for kernel in choice.kernels
+        if kernel in content.get("kernels", FLAVOURS)
+    ]
+    for factor in scenario.factors:
+        if not uses(scenario, factor):
+            raise At(scenario.file, "factors")(factor).refuse(
+                "no use", f'"{{{factor}}}" in some value', "remove it"
+            )
+    return runs
+
+
+def uses(scenario: Scenario, factor: str) -> bool:
+    return f"{{{factor}}}" in leaves(scenario.tree) or f"{{{factor}}}" in leaves(scenario.variants)
+
+
+def leaves(tree: object) -> Iterator[object]:
+    if isinstance(tree, Mapping):
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for item in tree:
+            yield from leaves(item)
+    else:
+        yield tree
+
+
+def fill(tree: Any, factors: Mapping[str, Any], at: At) -> Any:
+    """TREE with every text "{name}" replaced by the factor's value."""
+    if isinstance(tree, Mapping):
+        return {key: fill(value, factors, at(key)) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [fill(item, factors, at) for item in tree]
+    if isinstance(tree, str) and tree.startswith("{") and tree.endswith("}"):
+        if tree[1:-1] not in factors:
+            raise at.refuse(
+                tree, "a factor: " + (", ".join(factors) or "none is defined"), "add it to [factors]"
+            )
+        return factors[tree[1:-1]]
+    return tree
+
+
+def one_run(
+    scenario: Scenario, cell: dict[str, Any], variant: str, kernel: str, seed: int, choice: Choice
+) -> RunSpec:
+    at = At(scenario.file, "")
+    tree = fill(scenario.tree, cell, at)
+    changes = fill(scenario.variants[variant], cell, at.inside(f"variants.{variant}"))
+    spec = {
+        "format": SPEC_FORMAT,
+        "scenario": scenario.name,
+        "question": scenario.question,
+        "place": choice.place,
+        "kernel": kernel,
+        "base": choice.base,
+        "variant": variant,
+        "factors": cell,
+        "seed": seed,
+        "topology": {"paths": [split_path(path, i, at) for i, path in enumerate(paths(tree, at), 1)]},
+        "flows": flows(tree["flows"], changes.get("flow", {}), at),
+        "events": tree.get("events", []),
+        "sysctl": both_hosts(tree, changes, at),
+        "limits": tree.get("limits", {}),
+        "measure": tree.get("measure", {}),
+        "pcap": choice.pcap,
+        "reference": tree.get("reference", ""),
+    }
+    return build(RunSpec, spec, at)
+
+
+def paths(tree: Mapping[str, Any], at: At) -> list[Any]:
+    topology = mapping(tree["topology"], at("topology"))
+    refuse_unknown(topology, ["paths"], at.inside("topology"))
+    found = topology.get("paths")
+    if not isinstance(found, list) or not found:
+        raise at.inside("topology")("paths").refuse(found, "at least one [[topology.paths]]")
+    return found
+
+
+def split_path(path: Any, index: int, at: At) -> dict[str, Any]:
+    """A path's table with its common values moved into forward and reverse."""
+    at = at.inside(f"topology.paths {index}")
+    found = mapping(path, at)
+    refuse_unknown(found, PATH_KEYS, at)
+    common = {key: value for key, value in found.items() if key in DIRECTION_KEYS}
+    split = {key: value for key, value in found.items() if key not in DIRECTION_KEYS}
+    for direction in ("forward", "reverse"):
+        split[direction] = {**common, **mapping(found.get(direction, {}), at(direction))}
+    return split
+
+
+def flows(found: Any, changes: Mapping[str, Any], at: At) -> list[dict[str, Any]]:
+    if not isinstance(found, list) or not found:
+        raise at("flows").refuse(found, "at least one [[flows]]")
+    tables = [dict(mapping(flow, at("flows"))) for flow in found]
+    return [
+        {"name": f"flow{i}", **flow, **({} if flow.get("background") else mapping(changes, at("flow")))}
+        for i, flow in enumerate(tables, 1)
+    ]
+
+
+def both_hosts(tree: Mapping[str, Any], changes: Mapping[str, Any], at: At) -> dict[str, dict[str, Any]]:
+    """Settings per host; the variant's come after the scenario's, one host's after both hosts'."""
+    result: dict[str, dict[str, Any]] = {}
+    for host in ("host1", "host2"):
+        result[host] = {}
+        for source in (tree, changes):
+            for key in ("sysctl", f"sysctl_{host}"):
+                result[host].update(mapping(source.get(key, {}), at(key)))
+    return result

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Programs that runs need: found, built, or missed with the name of the package that has them."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from sctplab.model import RunSpec
+from sctplab.place.base import RunError, Tools
+
+ROOT = Path(__file__).resolve().parents[2]
+SETUP = ROOT / "tools" / "setup"
+PACKAGES = {
+    "setarch": "util-linux",
+    "ethtool": "ethtool",
+    "tcpdump": "tcpdump",
+    "iperf3": "iperf3",
+    "make": "make",
+    "cc": "gcc",
+    "/usr/bin/python3": "python3",
+}
+
+
+def missing(programs: list[str], path: str) -> str:
+    """One line that names the first program not found on PATH and its Debian package; "" = all there."""
+    for program in programs:
+        if shutil.which(program, path=path) is None:
+            package = PACKAGES[program]
+            return f"{program}: not found; install it with: apt-get install {package}"
+    return ""
+
+
+def needed(specs: list[RunSpec]) -> list[str]:
+    """Programs that these runs use beside those that the laboratory builds itself."""
+    programs = ["setarch", "/usr/bin/python3", "ethtool", "make", "cc"]
+    if any(spec.pcap for spec in specs):
+        programs.append("tcpdump")
+    if any(flow.kind == "iperf3" for spec in specs for flow in spec.flows):
+        programs.append("iperf3")
+    return programs
+
+
+def search_path() -> str:
+    """PATH with the folders that a user's shell may leave out."""
+    return os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def last_line(argv: list[str], what: str) -> str:
+    """The last line that ARGV prints; raises RunError when it fails. Its stderr is the user's to see."""
+    try:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise RunError(f"{what} failed: {error}") from error
+    lines = done.stdout.split("\n")
+    return next((line for line in reversed(lines) if line), "")
+
+
+def collect(specs: list[RunSpec]) -> Tools:
+    """All tools for these runs, built where needed; raises RunError."""
+    lack = missing(needed(specs), search_path())
+    if lack:
+        raise RunError(lack)
+    iproute2 = Path(last_line([str(SETUP), "--iproute2"], "tools/setup --iproute2")) / "sbin"
+    mpflow = build_mpflow()
+    version = last_line([str(iproute2 / "tc"), "-V"], "tc -V").split("iproute2-")[-1].split(",")[0]
+    digest = hashlib.sha256(mpflow.read_bytes()).hexdigest()[:12]
+    return Tools(mpflow, iproute2, {"iproute2": version, "mpflow": digest})
+
+
+def build_mpflow() -> Path:
+    """tools/mpflow, made when it is not up to date; two callers take turns."""
+    folder = mpflow_path().parent
+    folder.mkdir(parents=True, exist_ok=True)
+    make = ["make", "-s", "-C", str(ROOT / "tools" / "mpflow"), f"BUILD={folder}"]
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        last = (done.stdout.strip().splitlines() or ["no output"])[-1]
+        raise RunError(f"make -C tools/mpflow failed: {last}")
+    return mpflow_path()
+
+
+def mpflow_path() -> Path:
+    return ROOT / "build" / "mpflow" / "mpflow"

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Scenario files: expansion into runs, and one clear line for whatever is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from sctplab import scenario
+from sctplab.checks import At, build, plain
+from sctplab.errors import LabError
+from sctplab.model import RunSpec
+from sctplab.scenario import Choice, expand, load, set_factors
+
+GOOD = """# Does it expand?
+repeat = 2
+
+[factors]
+d2_ms = [10, 50]
+size_mb = [1]
+
+[[topology.paths]]
+name = "path1"
+rate_mbit = 10
+delay_ms = 10
+forward = { loss_pct = 1 }
+
+[[topology.paths]]
+name = "path2"
+rate_mbit = 10
+delay_ms = "{d2_ms}"
+
+[[flows]]
+size_mb = "{size_mb}"
+
+[sysctl]
+"net.sctp.rto_min" = 500
+
+[variants.dual]
+[variants.single]
+flow = { paths = ["path1"] }
+[variants.same]
+kernels = ["patched"]
+sysctl = { "net.sctp.rtx_policy" = "same" }
+sysctl_host2 = { "net.sctp.rto_min" = 100 }
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "good.toml"
+    path.write_text(GOOD)
+    return path
+
+
+def runs(path: Path, **choice: object) -> list[RunSpec]:
+    return expand(load(path), {}, Choice(**choice))  # type: ignore[arg-type]
+
+
+def test_every_combination_once(file: Path) -> None:
+    found = runs(file)
+    assert len(found) == 2 * 2 * (2 + 2 + 1)
+    assert len({spec.run_id for spec in found}) == len(found)
+    assert {spec.variant for spec in found if spec.kernel == "stock"} == {"dual", "single"}
+    assert [spec.seed for spec in found] == sorted(spec.seed for spec in found)
+
+
+def test_values_reach_the_spec(file: Path) -> None:
+    spec = next(spec for spec in runs(file) if spec.variant == "same" and spec.factors["d2_ms"] == 50)
+    first, second = spec.topology.paths
+    assert (first.forward.loss_pct, first.reverse.loss_pct) == (1, 0)
+    assert (second.forward.delay_ms, second.reverse.delay_ms) == (50, 50)
+    assert spec.sysctl.host1 == {"net.sctp.rto_min": "500", "net.sctp.rtx_policy": "same"}
+    assert spec.sysctl.host2["net.sctp.rto_min"] == "100"
+    assert spec.question == "Does it expand?"
+
+
+def test_seeds_and_kernels_are_chosen(file: Path) -> None:
+    found = runs(file, kernels=("stock",), repeat=3, first_seed=7)
+    assert {spec.seed for spec in found} == {7, 8, 9}
+    assert {spec.kernel for spec in found} == {"stock"}
+
+
+def test_spec_survives_json(file: Path) -> None:
+    for spec in runs(file):
+        again = build(RunSpec, json.loads(json.dumps(plain(spec))), At("spec.json", ""))
+        assert again == spec and again.digest == spec.digest
+
+
+def test_set_replaces_values(file: Path) -> None:
+    found = load(file)
+    given = set_factors(found, ["d2_ms=5,7.5,9"])
+    assert given == {"d2_ms": (5, 7.5, 9)}
+    assert len(expand(found, given, Choice(repeat=1, kernels=("stock",)))) == 6
+
+
+@pytest.mark.parametrize(
+    ("assignment", "words"),
+    [("d3_ms=1", "no such factor"), ("d2_ms", "FACTOR=VALUE"), ("d2_ms=fast", "expected a number")],
+)
+def test_set_refuses(file: Path, assignment: str, words: str) -> None:
+    with pytest.raises(LabError, match=words):
+        set_factors(load(file), [assignment])
+
+
+def test_set_values_are_checked_like_the_files(file: Path) -> None:
+    found = load(file)
+    with pytest.raises(LabError, match=r"delay_ms: got -1, expected a number from 0"):
+        expand(found, set_factors(found, ["d2_ms=-1"]), Choice())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("# Does it expand?", "", "line 1: got '', expected a comment with the question"),
+        ("[factors]", "[factor]", r"got 'factor', expected one of the keys .*; did you mean factors\?"),
+        ("delay_ms = 10", "delay = 10", r"\[topology.paths 1\]: got 'delay', .*did you mean delay_ms\?"),
+        ("rate_mbit = 10", "rate_mbit = 0", r"rate_mbit: got 0, expected a number from 0.001 .*Mbit/s"),
+        ("rate_mbit = 10", 'rate_mbit = "fast"', r"rate_mbit: got 'fast', expected a number"),
+        ("loss_pct = 1", "loss_pct = 101", r"forward\] loss_pct: got 101, expected a number from 0 to 100"),
+        ("d2_ms = [10, 50]", "d2_ms = 10", r"\[factors\] d2_ms: got 10, expected a list"),
+        ("d2_ms = [10, 50]", 'd2_ms = [10, "x"]', "numbers only or texts only"),
+        ("d2_ms = [10, 50]", "d2_ms = [10]\nd3_ms = [1]", r"\[factors\] d3_ms: got 'no use'"),
+        ('"{d2_ms}"', '"{d4_ms}"', r"got '\{d4_ms\}', expected a factor"),
+        ('size_mb = "{size_mb}"', 'size_mb = "{size_mb}"\nmessages = 3', "exactly one of size_mb, messages"),
+        ('size_mb = "{size_mb}"', "interval_ms = 3 # {size_mb}", "exactly one of|no use"),
+        ('["path1"]', '["path9"]', r"paths: got 'path9', expected one of the paths path1, path2"),
+        ('["patched"]', '["mended"]', r"\[variants.same\] kernels: got \['mended'\]"),
+        ('name = "path2"', 'name = "path1"', r"paths: got 'path1', expected names that differ"),
+        ('name = "path2"', 'name = "Path 2"', "expected a name of 1 to 11 small letters"),
+        ('"net.sctp.rto_min" = 500', '"rto_min" = 500', "got 'rto_min', expected a sysctl"),
+        ("repeat = 2", "repeat = 0", "repeat: got 0, expected a whole number"),
+        ("repeat = 2", "repeat =", "cannot be read: Invalid value"),
+    ],
+)
+def test_one_clear_line(file: Path, old: str, new: str, words: str) -> None:
+    assert old in GOOD
+    file.write_text(GOOD.replace(old, new, 1))
+    with pytest.raises(LabError, match=words) as caught:
+        load(file)
+    assert "\n" not in str(caught.value) and str(caught.value).startswith(str(file))
+
+
+def test_unknown_scenario_is_named() -> None:
+    with pytest.raises(LabError, match=r"rtx-polcy: no such scenario; did you mean rtx-policy\?"):
+        scenario.find("rtx-polcy")
+
+
+@pytest.mark.parametrize("name", scenario.names())
+def test_shipped_scenarios_load_and_ask_a_question(name: str) -> None:
+    found = load(scenario.find(name))
+    assert found.question.endswith("?")
+    assert expand(found, {}, Choice())
