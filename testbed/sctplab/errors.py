@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What every part of the laboratory raises when the user can mend the cause."""
+
+
+class LabError(Exception):
+    """Bad input, said in one line: which file, key or option, what was expected, what to do.
+
+    The command line prints the text alone on stderr and ends with exit code 2.
+    """

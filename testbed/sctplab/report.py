@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Turns a folder of records into summary.csv, plots/ and report.html. Reads records only.
+
+The same records give the same bytes: nothing here looks at the clock or at the machine.
+"""
+
+import html
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+from matplotlib.figure import Figure as MplFigure
+
+from sctplab import page, plots
+from sctplab.errors import LabError
+from sctplab.layout import figures
+from sctplab.load_records import load_runs
+from sctplab.reference import Figure, load_reference, reference_path
+from sctplab.series import draw_series, series_figures
+from sctplab.summary import Section, sections, summary_csv
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A drawn figure: its SVG for the page, the files' stem relative to the report, and what it shows."""
+
+    svg: str
+    stem: str
+    metric: str  # "" for a time series
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One scenario's section, its images and the printed figures beside it."""
+
+    section: Section
+    images: tuple[Image, ...]
+    printed: tuple[Figure, ...]
+    note: str
+
+
+def make_report(results_dir: Path) -> Path:
+    """Writes the report of RESULTS_DIR/records into RESULTS_DIR; returns the path of report.html.
+
+    Raises LabError when there are no records, one cannot be read, or the folder cannot be written.
+    """
+    found = sections(load_runs(results_dir))
+    try:
+        parts = [_part(section, results_dir) for section in found]
+        _remove_stale(results_dir / "plots", parts)
+        _write(results_dir / "summary.csv", summary_csv(found))
+        return _write(results_dir / "report.html", _html(parts, results_dir))
+    except OSError as error:
+        raise LabError(f"{error.filename or results_dir}: cannot be written: {error.strerror}") from error
+
+
+def _part(section: Section, results: Path) -> Part:
+    printed, note = _printed(section)
+    images = []
+    for metric in section.headlines:
+        for figure in figures(section, metric):
+            canvas = plots.draw(section, figure, printed)
+            title = plots.figure_title(section, figure)
+            images.append(_image(canvas, f"{section.scenario}-{figure.name}", title, metric.name, results))
+    for series in series_figures(section):
+        canvas = draw_series(section, series)
+        images.append(
+            _image(canvas, f"{section.scenario}-{series.name}-over-time", series.title, "", results)
+        )
+    return Part(section, tuple(images), tuple(printed), note)
+
+
+def _image(canvas: MplFigure, name: str, title: str, metric: str, results: Path) -> Image:
+    stem = re.sub(r"[^A-Za-z0-9._=+-]", "_", name)
+    svg = plots.save(canvas, results / "plots" / stem)
+    return Image(inline_svg(svg, re.sub(r"[^A-Za-z0-9]", "-", stem) + "-", title), f"plots/{stem}", metric)
+
+
+def inline_svg(svg: str, prefix: str, title: str) -> str:
+    """An SVG file's text made fit for standing in a page: own ids, the page's colours, no addresses."""
+    head, _, body = svg[svg.index("<svg") :].partition(">")
+    head = re.sub(r'\s(?:xmlns(?::xlink)?|version|height)="[^"]*"', "", head)
+    head = re.sub(r'\swidth="([^"]*)"', r' style="width:\1"', head)
+    body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, flags=re.S).replace("xlink:href", "href")
+    body = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", body)
+    for colour, own in ((plots.INK, "currentColor"), (plots.GRID, "var(--grid)"), (plots.PAPER, "none")):
+        body = body.replace(colour, own)
+    return f'{head} role="img" aria-label="{html.escape(title)}">{body}'
+
+
+def _printed(section: Section) -> tuple[list[Figure], str]:
+    """The printed figures that the scenario names; a note instead when their file is not on this machine."""
+    figures_found: list[Figure] = []
+    missing = []
+    for name in sorted({run.reference for run in section.runs if run.reference}):
+        path = reference_path(name)
+        if path.is_file():
+            figures_found += load_reference(path)
+        else:
+            missing.append(name)
+    note = (
+        f"Reference figures are not shown: {', '.join(missing)} is not beside the scenario files."
+        if missing
+        else ""
+    )
+    return figures_found, note
+
+
+def _html(parts: Sequence[Part], results: Path) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    runs = [run for part in parts for run in part.section.runs]
+    return environment.get_template("report.html.j2").render(
+        name=results.resolve().name, results=results, parts=parts, runs=runs, page=page
+    )
+
+
+def _remove_stale(folder: Path, parts: Sequence[Part]) -> None:
+    """Takes away plots of an earlier report that this one does not have."""
+    kept = {Path(image.stem).name for part in parts for image in part.images}
+    for path in folder.glob("*"):
+        if path.suffix in (".svg", ".png") and path.stem not in kept:
+            path.unlink()
+
+
+def _write(path: Path, text: str) -> Path:
+    """Replaces a file in one step, so that an interrupted report leaves the old one."""
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+    ) as file:
+        try:
+            file.write(text)
+            file.flush()
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    return path

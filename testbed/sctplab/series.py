@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Time series: what one run of each line looked like from second to second, with the run's events."""
+
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as MplFigure
+
+from sctplab.labels import factor_setting, metric
+from sctplab.layout import Curve
+from sctplab.load_records import Run, read_json
+from sctplab.plots import INK, drawing, finish, log_axis, look, spans_decades
+from sctplab.summary import Line, Point, Section
+
+MAX_PANELS = 6
+AXES = {"goodput": "Goodput (Mbit/s)", "message_delay": "Message delay (s)"}  # others: like the metric
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesFigure:
+    """One kind of series at a few points: the run of lowest seed of every line at each of them."""
+
+    name: str
+    title: str
+    note: str
+    panels: tuple[tuple[str, tuple[tuple[Curve, Run], ...]], ...]
+
+
+def series_figures(section: Section) -> list[SeriesFigure]:
+    """One figure per kind of series in the section; at most six points, spread evenly over all."""
+    kinds = sorted({kind for run in section.runs if run.ok for kind in run.series})
+    return [_series_figure(section, kind) for kind in kinds]
+
+
+def draw_series(section: Section, figure: SeriesFigure) -> MplFigure:
+    """The figure; reads the records it shows."""
+    with drawing():
+        columns = min(2, len(figure.panels))
+        rows = -(-len(figure.panels) // columns)
+        canvas = MplFigure(figsize=(6.6 if columns == 1 else 4.4 * columns, 1.1 + 2.2 * rows))
+        axes = list(canvas.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+        curves = tuple(Curve(line, ()) for line in section.lines)
+        drawn = [
+            value
+            for (title, members), ax in zip(figure.panels, axes, strict=False)
+            for value in _draw_panel(section, figure.name, title, members, curves, ax)
+        ]
+        if figure.name == "message_delay" and drawn and spans_decades(drawn):
+            log_axis(axes[0])
+        else:
+            axes[0].set_ylim(bottom=0)
+        finish(canvas, axes, columns, len(figure.panels), figure.title, figure.note)
+        return canvas
+
+
+def _series_figure(section: Section, kind: str) -> SeriesFigure:
+    panels = []
+    for point in section.points:
+        members = tuple(
+            (Curve(line, ()), run) for line in section.lines if (run := _first(section, line, point, kind))
+        )
+        if members:
+            panels.append((_point_text(section, point), members))
+    shown = (
+        [panels[i * len(panels) // MAX_PANELS] for i in range(MAX_PANELS)]
+        if len(panels) > MAX_PANELS
+        else panels
+    )
+    note = "one run per curve, the lowest seed; dotted: events of the scenario"
+    if len(shown) < len(panels):
+        note += f"; {len(shown)} of {len(panels)} settings shown"
+    title = _axis(kind).partition(" (")[0]
+    return SeriesFigure(kind, f"{section.scenario}: {title} over time", note, tuple(shown))
+
+
+def _axis(kind: str) -> str:
+    return AXES.get(kind) or metric(kind).axis
+
+
+def _first(section: Section, line: Line, point: Point, kind: str) -> Run | None:
+    return next((run for run in section.cells.get((line, point), ()) if run.ok and kind in run.series), None)
+
+
+def _point_text(section: Section, point: Point) -> str:
+    settings = zip(section.factors, point, strict=True)
+    return ", ".join(factor_setting(name, value) for name, value in settings if name in section.varying)
+
+
+def _draw_panel(
+    section: Section,
+    kind: str,
+    title: str,
+    members: tuple[tuple[Curve, Run], ...],
+    curves: tuple[Curve, ...],
+    ax: Axes,
+) -> list[float]:
+    """Draws one panel and returns the values it shows."""
+    values: list[float] = []
+    events: dict[float, list[str]] = {}
+    for curve, run in members:
+        record = read_json(run.path)
+        pairs = record["series"][kind]
+        values += [value for _, value in pairs]
+        style = look(curves, curves.index(curve)) | {"marker": ""}
+        ax.plot(
+            [t for t, _ in pairs],
+            [v for _, v in pairs],
+            label=section.label(curve.line),
+            linewidth=1.2,
+            **style,
+        )
+        for event in record["spec"].get("events", []):
+            text = f"{event['action']} {event['path']}"
+            if text not in events.setdefault(event["at_s"], []):
+                events[event["at_s"]].append(text)
+    for at, texts in sorted(events.items()):
+        ax.axvline(at, color=INK, linestyle=":", linewidth=0.9)
+        ax.annotate(
+            ", ".join(texts), (at, 1), xycoords=("data", "axes fraction"), xytext=(3, -3),
+            textcoords="offset points", fontsize=7.5, va="top",
+        )  # fmt: skip
+    ax.set_title(title)
+    ax.set_xlabel("Time (s)")
+    ax.set_ylabel(_axis(kind))
+    return values
