@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Debian packages: which are missing, installing them, and single ones from suites the machine does not use.
+
+No address of an archive is written down here: all derive from what the machine's own apt is configured for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from sctpkernel.errors import FAILED, Problem, warn
+from sctpkernel.paths import cache_root
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+TARGET_FORMAT = "$(RELEASE) $(COMPONENT) $(REPO_URI)"
+_INSTALL = ("apt-get", "install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=600")
+
+
+def parse_packages(text: str) -> dict[str, str]:
+    """Name -> reason of a package list; one package per line, the reason after "#"."""
+    found = {}
+    for line in text.splitlines():
+        name, _, reason = line.partition("#")
+        if name.strip():
+            found[name.strip()] = reason.strip()
+    return found
+
+
+def missing(names: Iterable[str]) -> list[str]:
+    """Those of `names` that are not installed."""
+    wanted = list(names)
+    result = subprocess.run(
+        ["dpkg-query", "-W", "-f=${db:Status-Status} ${Package}\n", *wanted],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    installed = {
+        line.partition(" ")[2] for line in result.stdout.splitlines() if line.startswith("installed ")
+    }
+    return [name for name in wanted if name not in installed]
+
+
+def _run(command: Sequence[str], log: Path) -> bool:
+    """Run a program of apt with its output into `log`; true when it succeeded."""
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a", encoding="utf-8") as out:
+        out.write(f"$ {' '.join(command)}\n")
+        out.flush()
+        return (
+            subprocess.run(
+                command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False
+            ).returncode
+            == 0
+        )
+
+
+def _reason(log: Path) -> str:
+    """The line of apt's output that tells what went wrong."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    errors = [line for line in lines if line.startswith(("E:", "dpkg:"))]
+    return f"{errors[-1] if errors else 'no message'} (all of it is in {log})"
+
+
+def known_to_apt(name: str) -> bool:
+    """Whether the machine's apt could install `name`."""
+    result = subprocess.run(
+        ["apt-cache", "policy", name],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    candidate = re.search(r"^\s+Candidate: (.*)$", result.stdout, re.MULTILINE)
+    return candidate is not None and candidate[1] != "(none)"
+
+
+def as_root(command: Sequence[str], purpose: str) -> list[str]:
+    """The command as root may run it from here; refused where neither root nor sudo is at hand."""
+    if os.geteuid() == 0:
+        return list(command)
+    if shutil.which("sudo"):
+        return ["sudo", "env", "DEBIAN_FRONTEND=noninteractive", *command]
+    raise Problem(f"{purpose} needs root, and there is no sudo: run as root: {' '.join(command)}")
+
+
+def install(packages: dict[str, str]) -> None:
+    """Install packages (name -> reason) that the machine's apt knows; lists that are too old are updated."""
+    names = list(packages)
+    log = cache_root() / "log" / "apt.log"
+    command = as_root([*_INSTALL, *names], f"installing {', '.join(names)}")
+    update = as_root(["apt-get", "update"], "apt-get update")
+    for name, reason in packages.items():
+        warn(f"installing Debian package {name}: {reason}")
+    log.unlink(missing_ok=True)
+    if all(known_to_apt(name) for name in names) and _run(command, log):
+        return
+    if not (_run(update, log) and _run(command, log)):
+        raise Problem(f"Debian packages cannot be installed: {_reason(log)}", FAILED)
+
+
+def suite_lines(targets: str, codename: str, suites: Sequence[str]) -> list[str]:
+    """Lines of a sources.list for `suites` of the release `codename`, such as "bookworm-backports".
+
+    targets  what apt-get indextargets says with TARGET_FORMAT: "release component address" per line
+    A suite the machine has is taken as it has it. Others are next to the release itself, the
+    security archive beside it under the name every mirror gives it.
+    """
+    address: dict[str, str] = {}
+    for line in targets.splitlines():
+        release, component, uri = line.split(" ", 2)
+        if component == "main":
+            address.setdefault(release, uri)
+    if codename not in address:
+        raise Problem(f"apt is not configured for Debian {codename} main: see sources.list(5)")
+    main = address[codename].rstrip("/")
+    address.setdefault(f"{codename}-security", re.sub(r"/debian$", "/debian-security", main))
+    options = f"[signed-by={KEYRING}] " if KEYRING.is_file() else ""
+    return [f"deb {options}{address.get(suite, main)} {suite} main" for suite in suites]
+
+
+def codename() -> str:
+    """The machine's Debian release, such as "bookworm"."""
+    match = re.search(r"^VERSION_CODENAME=(\w+)$", Path("/etc/os-release").read_text(), re.MULTILINE)
+    if not match:
+        raise Problem("/etc/os-release names no VERSION_CODENAME: this needs Debian")
+    return match[1]
+
+
+def download(package: str, suites: Sequence[str], folder: Path) -> Path:
+    """Fetch the newest version of `package` that `suites` have into `folder`; apt's own state is left alone.
+
+    apt checks the archive's signature with Debian's keys as for any other suite.
+    """
+    release = codename()
+    targets = subprocess.run(
+        ["apt-get", "indextargets", "--format", TARGET_FORMAT, "Created-By: Packages"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    log = cache_root() / "log" / "apt.log"
+    log.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="apt-", dir=folder) as state:
+        sources = Path(state, "sources.list")
+        sources.write_text("\n".join(suite_lines(targets, release, suites)) + "\n")
+        Path(state, "lists", "partial").mkdir(parents=True)
+        Path(state, "cache", "archives", "partial").mkdir(parents=True)
+        options = [
+            f"-oDir::Etc::SourceList={sources}",
+            "-oDir::Etc::SourceParts=/dev/null",
+            f"-oDir::State::Lists={state}/lists",
+            f"-oDir::Cache={state}/cache",
+            "-oAPT::Sandbox::User=root",
+            "-oAcquire::Languages=none",
+            "-oAcquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
+        ]
+        # apt-get download writes to the current directory
+        get = ["env", "-C", str(folder), "apt-get", *options]
+        if not (_run([*get, "update"], log) and _run([*get, "download", package], log)):
+            raise Problem(f"{package} cannot be fetched from {', '.join(suites)}: {_reason(log)}", FAILED)
+    found = sorted(folder.glob(f"{package}_*.deb"))
+    if len(found) != 1:
+        raise Problem(f"{package}: {len(found)} files came instead of one from {', '.join(suites)}", FAILED)
+    return found[0]

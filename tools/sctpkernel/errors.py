@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How every command ends: one clear line for what can be foreseen, a traceback only for a fault of ours."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+USAGE = 2  # the caller gave something that cannot work
+FAILED = 1  # the work itself went wrong
+INTERRUPTED = 130
+
+
+class Problem(Exception):
+    """A foreseeable failure. The text is one line: what, where, what to do."""
+
+    def __init__(self, text: str, code: int = USAGE) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def warn(text: str) -> None:
+    """One line on stderr."""
+    print(text, file=sys.stderr)
+
+
+def run_main(name: str, main: Callable[[], int]) -> None:
+    """Run a command's main function and leave with its exit code, whatever happens inside."""
+
+    def terminated(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, terminated)
+    try:
+        code = main()
+    except Problem as problem:
+        warn(f"{name}: {problem}")
+        code = problem.code
+    except KeyboardInterrupt:
+        warn(f"{name}: interrupted; nothing half-done was kept")
+        code = INTERRUPTED
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        warn(f"{name}: no space left on the disk, writing {error.filename or 'a file'}: free some and repeat")
+        code = FAILED
+    sys.exit(code)

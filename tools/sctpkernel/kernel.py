@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tools/build/kernel: base + patches + configuration -> a cached kernel, made once per set of inputs."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sctpkernel.bases import find_base, package_version, point_release, tested_warning
+from sctpkernel.errors import run_main, warn
+from sctpkernel.fragment import Option, load_fragments, options_added, options_known, verify
+from sctpkernel.make import begin_log, make
+from sctpkernel.paths import ROOT, cache_root, locked, need_space, new_folder
+from sctpkernel.series import PATCHES, Patch, load_series, load_testbed, short_id
+from sctpkernel.source import patched_tree, unpacked
+
+RECIPE = 1  # raise when this file makes another kernel from the same inputs
+BUILD_GB = 1.5  # objects of one flavour
+FLAVOURS = ("stock", "patched")
+VARIANTS = {
+    "uml": ("Kconfig.fragment", "testbed/kernel.fragment"),
+    "kunit": ("Kconfig.fragment", "tools/build/kunit.fragment"),
+}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All that decides what a kernel is like."""
+
+    base: str
+    flavour: str
+    variant: str
+    source_version: str
+    compiler: str
+    testbed: tuple[Patch, ...]
+    series: tuple[Patch, ...]
+    options: tuple[Option, ...]
+
+    @property
+    def key(self) -> str:
+        """Name of the cached folder: readable, and different whenever an input is."""
+        text = json.dumps(
+            [
+                RECIPE,
+                self.source_version,
+                self.compiler,
+                short_id(self.testbed, "none"),
+                short_id(self.series, "stock"),
+                [option.line for option in self.options],
+            ]
+        )
+        return f"{self.base}-{self.flavour}-{self.variant}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+    def info(self) -> dict[str, str]:
+        """The content of info.json."""
+        return {
+            "base": self.base,
+            "source_version": self.source_version,
+            "flavour": self.flavour,
+            "variant": self.variant,
+            "key": self.key,
+            "series_id": short_id(self.series, "stock"),
+            "testbed_id": short_id(self.testbed, "none"),
+        }
+
+
+def compiler_version() -> str:
+    """The first line of gcc --version."""
+    return subprocess.run(
+        ["gcc", "--version"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()[0]
+
+
+def gather(base_name: str, flavour: str, variant: str) -> Inputs:
+    """Read everything that decides about the kernel; touches no kernel tree."""
+    base = find_base(base_name)
+    version = package_version(base.package)
+    warning = tested_warning(base, version)
+    if warning:
+        warn(warning)
+    return Inputs(
+        base=base.name,
+        flavour=flavour,
+        variant=variant,
+        source_version=version,
+        compiler=compiler_version(),
+        testbed=tuple(load_testbed(base.name)),
+        series=tuple(load_series(base.name)) if flavour == "patched" else (),
+        options=tuple(load_fragments([ROOT / name for name in VARIANTS[variant]])),
+    )
+
+
+def configure(tree: Path, inputs: Inputs, log: Path, title: str) -> None:
+    """Make the tree's .config from defconfig and the fragments, and check that it has what they ask for."""
+    make(tree, ["defconfig"], log, title, {"ARCH": "um"})
+    config = tree / ".config"
+    with config.open("a", encoding="utf-8") as handle:
+        handle.writelines(f"{option.line}\n" for option in inputs.options)
+    make(tree, ["olddefconfig"], log, title, {"ARCH": "um"})
+    brought = options_added(path.read_text(encoding="utf-8") for path in PATCHES.rglob("*.patch"))
+    verify(inputs.options, config.read_text(encoding="utf-8"), lambda: options_known(tree), brought)
+
+
+def build(inputs: Inputs, result: Path) -> None:
+    """Build the kernel into the folder `result`. The caller holds the lock of this flavour and variant."""
+    base = find_base(inputs.base)
+    name = f"{inputs.base}-{inputs.flavour}-{inputs.variant}"
+    title = f"building Linux {point_release(inputs.source_version)} ({inputs.flavour}, {inputs.variant})"
+    log = cache_root() / "log" / f"kernel-{name}.log"
+    start = time.monotonic()
+    source = unpacked(base)
+    need_space(cache_root(), BUILD_GB, title)
+    begin_log(log, title)
+    tree = patched_tree(source, [*inputs.testbed, *inputs.series], cache_root() / "build" / name)
+    configure(tree, inputs, log, title)
+    make(tree, ["linux"], log, title, {"ARCH": "um"})
+    with new_folder(result) as temporary:
+        shutil.copy(tree / "linux", temporary / "linux")
+        shutil.copyfile(tree / ".config", temporary / "config")
+        (temporary / "info.json").write_text(json.dumps(inputs.info(), indent=1) + "\n")
+    log.unlink()
+    warn(f"{title}: done in {time.monotonic() - start:.0f} s")
+
+
+def cached(inputs: Inputs) -> Path:
+    """The folder with the kernel of these inputs, built when it is not there yet."""
+    result = cache_root() / "kernel" / inputs.key
+    if result.is_dir():
+        return result
+    with locked(cache_root() / "lock" / f"kernel-{inputs.base}-{inputs.flavour}-{inputs.variant}.lock"):
+        if not result.is_dir():
+            build(inputs, result)
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command: prints the path of the cached folder."""
+    parser = argparse.ArgumentParser(
+        prog="tools/build/kernel",
+        description="Build a kernel of the laboratory, or find it in the cache. "
+        "The last line printed is the folder with linux, config and info.json.",
+    )
+    parser.add_argument(
+        "--base", default="6.12", help="kernel version, see patches/bases.toml (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--flavour",
+        choices=FLAVOURS,
+        default="patched",
+        help="with or without the series (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--variant",
+        choices=tuple(VARIANTS),
+        default="uml",
+        help="uml: User Mode Linux for the laboratory; kunit: the series' unit tests (default: %(default)s)",
+    )
+    given = parser.parse_args(arguments)
+    print(cached(gather(given.base, given.flavour, given.variant)))
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("tools/build/kernel", main)

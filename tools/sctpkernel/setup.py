@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tools/setup: what the project needs from outside, put in place once; a fraction of a second after that."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from sctpkernel.bases import load_bases
+from sctpkernel.debian import as_root, codename, download, install, known_to_apt, missing, parse_packages
+from sctpkernel.errors import FAILED, Problem, run_main, warn
+from sctpkernel.paths import ROOT, cache_root, locked, need_space, new_folder
+
+TOOLS = ROOT / "tools"
+IPROUTE2_OLDEST = (6, 6)  # the first whose netem takes a seed
+VENV_GB = 1.0
+
+
+def ensure_packages() -> None:
+    """Install the Debian packages of tools/packages that are missing."""
+    packages = parse_packages((TOOLS / "packages").read_text(encoding="utf-8"))
+    absent = missing(packages)
+    if absent:
+        install({name: packages[name] for name in absent})
+
+
+def ensure_sources() -> None:
+    """Install the kernel source of every supported base; from a suite the machine lacks if need be."""
+    wanted = [base.package for base in load_bases().values() if base.state == "supported"]
+    for package in missing(wanted):
+        reason = {package: "the kernel source the series is built on"}
+        if known_to_apt(package):
+            install(reason)
+            continue
+        with tempfile.TemporaryDirectory(prefix="source-") as folder:
+            release = codename()
+            warn(f"fetching Debian package {package}: {reason[package]}")
+            archive = download(package, [f"{release}-security", f"{release}-backports"], Path(folder))
+            Path(folder).chmod(0o755)
+            command = as_root(["dpkg", "-i", str(archive)], f"installing {package}")
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if result.returncode:
+                raise Problem(
+                    f"{package} cannot be installed: {result.stderr.strip().splitlines()[-1]}", FAILED
+                )
+
+
+def ensure_venv() -> Path:
+    """The Python of the environment that tools/requirements.txt describes."""
+    requirements = (TOOLS / "requirements.txt").read_bytes()
+    key = hashlib.sha256(requirements + sys.version.encode()).hexdigest()[:12]
+    folder = cache_root() / "venv" / key
+    complete = folder / ".complete"  # an environment cannot be moved into place: it knows its own path
+    if complete.exists():
+        return folder / "bin" / "python"
+    with locked(cache_root() / "lock" / "venv.lock"):
+        if not complete.exists():
+            _make_venv(folder)
+            complete.touch()
+    return folder / "bin" / "python"
+
+
+def _make_venv(folder: Path) -> None:
+    """Make the environment from scratch."""
+    need_space(folder.parent, VENV_GB, "the Python environment")
+    shutil.rmtree(folder, ignore_errors=True)
+    warn("making the Python environment (tools/requirements.txt) ...")
+    python = str(folder / "bin" / "python")
+    pip = [
+        python,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--quiet",
+        "install",
+        "-r",
+        str(TOOLS / "requirements.txt"),
+    ]
+    for command in (["/usr/bin/python3", "-m", "venv", str(folder)], pip):
+        result = subprocess.run(
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+        )
+        if result.returncode:
+            lines = [line for line in result.stderr.splitlines() if line.strip()]
+            raise Problem(f"the Python environment cannot be made: {lines[-1] if lines else command}", FAILED)
+
+
+def ensure_iproute2() -> Path:
+    """The folder with sbin/ip and sbin/tc of an iproute2 whose netem takes a seed."""
+    parent = cache_root() / "iproute2"
+    with_tc = sorted(parent.glob("[0-9]*/sbin/tc"))
+    if not with_tc:
+        with locked(cache_root() / "lock" / "iproute2.lock"):
+            if not list(parent.glob("[0-9]*/sbin/tc")):
+                _unpack_iproute2(parent)
+        with_tc = sorted(parent.glob("[0-9]*/sbin/tc"))
+    return with_tc[-1].parents[1]
+
+
+def _unpack_iproute2(parent: Path) -> None:
+    """Put iproute2 of the backports suite below `parent`; the system's own is not replaced."""
+    parent.mkdir(parents=True, exist_ok=True)
+    suite = f"{codename()}-backports"
+    warn(f"fetching iproute2 of {suite} for the laboratory (netem with a seed; the system's own stays) ...")
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=parent) as folder:
+        archive = download("iproute2", [suite], Path(folder))
+        version = archive.name.split("_")[1].partition("-")[0]
+        if tuple(int(part) for part in version.split(".")[:2]) < IPROUTE2_OLDEST:
+            raise Problem(f"iproute2 of {suite} is {version}: netem takes a seed from 6.6 on", FAILED)
+        with new_folder(parent / version) as temporary:
+            subprocess.run(["dpkg-deb", "-x", str(archive), str(temporary)], check=True)
+            # the package keeps its programs in /usr/sbin and /bin, or all in one
+            (temporary / "sbin").mkdir(exist_ok=True)
+            for name in ("ip", "tc", "ss"):
+                found = sorted(
+                    path
+                    for path in temporary.rglob(name)
+                    if path.is_file() and path.parent.name in ("bin", "sbin")
+                )
+                if not (temporary / "sbin" / name).exists():
+                    (temporary / "sbin" / name).symlink_to(Path("..") / found[0].relative_to(temporary))
+            subprocess.run([temporary / "sbin" / "tc", "-V"], check=True, capture_output=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="tools/setup",
+        description="Install the Debian packages, make the Python environment and fetch the newer "
+        "iproute2 that the project needs. Says nothing when all is there.",
+    )
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--python", action="store_true", help="print the path of the environment's Python")
+    group.add_argument(
+        "--iproute2",
+        action="store_true",
+        help="print the folder with sbin/ip and sbin/tc of the newer iproute2",
+    )
+    given = parser.parse_args(arguments)
+    ensure_packages()
+    ensure_sources()
+    python = ensure_venv()
+    iproute2 = ensure_iproute2()
+    if given.python:
+        print(python)
+    if given.iproute2:
+        print(iproute2)
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("tools/setup", main)
