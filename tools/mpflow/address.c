@@ -67,6 +67,13 @@ socklen_t address_size(const struct sockaddr *sock)
 	return sock->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 }
 
+bool address_is_any(const struct address *a)
+{
+	if (a->sock.ss_family == AF_INET)
+		return ((const struct sockaddr_in *)&a->sock)->sin_addr.s_addr == INADDR_ANY;
+	return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)&a->sock)->sin6_addr);
+}
+
 void address_text(const struct sockaddr *sock, char out[ADDRESS_TEXT])
 {
 	if (getnameinfo(sock, address_size(sock), out, ADDRESS_TEXT, NULL, 0, NI_NUMERICHOST) != 0)

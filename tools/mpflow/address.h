@@ -4,6 +4,7 @@
 
 #include <net/if.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -22,6 +23,7 @@ struct addresses {
 
 void addresses_parse(const char *option, const char *list, struct addresses *out);
 void addresses_set_port(struct addresses *list, uint16_t port);
+bool address_is_any(const struct address *a);
 void address_text(const struct sockaddr *sock, char out[ADDRESS_TEXT]);
 socklen_t address_size(const struct sockaddr *sock);
 

@@ -140,13 +140,14 @@ void assoc_want_dry(int fd)
 	subscribe(fd, SCTP_SENDER_DRY_EVENT);
 }
 
-ssize_t assoc_send(int fd, const void *data, size_t len, uint16_t stream, bool unordered)
+/* @flags: SCTP_UNORDERED, SCTP_SACK_IMMEDIATELY. */
+ssize_t assoc_send(int fd, const void *data, size_t len, uint16_t stream, uint16_t flags)
 {
 	union {
 		struct cmsghdr header;
 		uint8_t space[CMSG_SPACE(sizeof(struct sctp_sndinfo))];
 	} control = { 0 };
-	struct sctp_sndinfo info = { .snd_sid = stream, .snd_flags = unordered ? SCTP_UNORDERED : 0 };
+	struct sctp_sndinfo info = { .snd_sid = stream, .snd_flags = flags };
 	struct iovec iov = { (void *)data, len };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1,
@@ -315,11 +316,12 @@ static const char *state_name(int state)
 	}
 }
 
+/* Two figures come out of the kernel in jiffies, whose length it does not tell. */
 static void write_stats(struct json *j, const struct sctp_assoc_stats *s)
 {
 	json_open(j, "association_stats", '{');
 	json_integer(j, "rtx_chunks", s->sas_rtxchunks);
-	json_integer(j, "max_rto_ms", s->sas_maxrto);
+	json_integer(j, "max_rto_jiffies", s->sas_maxrto);
 	json_integer(j, "sacks_in", s->sas_isacks);
 	json_integer(j, "sacks_out", s->sas_osacks);
 	json_integer(j, "gap_acks_in", s->sas_gapcnt);
@@ -341,7 +343,7 @@ void assoc_write_snapshot(struct json *j, const struct snapshot *s)
 		json_bool(j, "primary", path->primary);
 		json_integer(j, "mtu", path->info.spinfo_mtu);
 		json_integer(j, "rto_ms", path->info.spinfo_rto);
-		json_integer(j, "srtt_ms", path->info.spinfo_srtt);
+		json_integer(j, "srtt_jiffies", path->info.spinfo_srtt);
 		json_integer(j, "cwnd", path->info.spinfo_cwnd);
 		json_close(j, '}');
 	}

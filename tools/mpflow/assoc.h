@@ -46,7 +46,7 @@ void assoc_set_primary(int fd, const struct address *primary);
 unsigned int assoc_streams_out(int fd);
 void assoc_want_dry(int fd);
 
-ssize_t assoc_send(int fd, const void *data, size_t len, uint16_t stream, bool unordered);
+ssize_t assoc_send(int fd, const void *data, size_t len, uint16_t stream, uint16_t flags);
 ssize_t assoc_receive(int fd, void *buf, size_t size, struct piece *piece);
 enum note assoc_note(struct json *j, const void *buf, size_t len, enum role role, int association);
 

@@ -254,9 +254,13 @@ static void check_together(const struct options *o, const bool *given)
 	for (size_t i = 0; i < ROWS && o->proto != PROTO_SCTP; i++)
 		if (given[i] && rows[i].sctp_only)
 			fail(EXIT_USAGE, "%s: only with --proto sctp", rows[i].name);
-	if (o->proto != PROTO_SCTP && (o->bind.count > 1 || o->to.count > 1))
+	if (o->proto != PROTO_SCTP && o->role == ROLE_SEND && (o->bind.count > 1 || o->to.count > 1))
 		fail(EXIT_USAGE, "%s: %s takes one address%s", o->bind.count > 1 ? "--bind" : "--to", proto_names[o->proto],
 		     o->proto == PROTO_MPTCP ? "; the others are set by 'ip mptcp endpoint'" : "");
+	for (size_t i = 0; i < o->bind.count; i++)
+		if (o->proto == PROTO_SCTP && address_is_any(&o->bind.item[i]))
+			fail(EXIT_USAGE, "--bind: %s would tell the peer every address of this host; expected those to use",
+			     o->bind.item[i].text);
 }
 
 /* Ends the program on bad usage (exit 2) and after --help and --version. */

@@ -32,11 +32,15 @@ struct flow {
 struct receiver {
 	const struct options *o;
 	struct json *json;
-	int epoll, listener;
+	int epoll;
+	int *listeners;			/* [listener_count] */
+	size_t listener_count;
 	int64_t deadline;		/* steady clock */
 	int accepted, finished;
 	bool failed;
 	struct flow *flows;		/* those that go on */
+	int *closing;			/* [closing_count] SCTP sockets to close at the very end */
+	size_t closing_count;
 	uint8_t buffer[BUFFER_SIZE];
 };
 
@@ -66,15 +70,38 @@ static void start_flow(struct receiver *r, int fd)
 	transport_write_connected(r->json, fd, r->o, flow->result.association);
 }
 
+/* Nobody else is to come. MPTCP's listeners stay: the further paths of a connection come in through them. */
+static void stop_listening(struct receiver *r)
+{
+	for (size_t i = 0; i < r->listener_count; i++) {
+		epoll_ctl(r->epoll, EPOLL_CTL_DEL, r->listeners[i], NULL);
+		if (r->o->proto != PROTO_MPTCP)
+			close(r->listeners[i]);
+	}
+}
+
 static void accept_flows(struct receiver *r)
 {
-	int fd;
+	for (size_t i = 0; i < r->listener_count; i++) {
+		int fd;
 
-	while (r->accepted < r->o->count && (fd = transport_accept(r->listener)) >= 0)
-		start_flow(r, fd);
-	if (r->accepted == r->o->count && r->listener >= 0) {
-		close(r->listener);
-		r->listener = -1;
+		while (r->accepted < r->o->count && (fd = transport_accept(r->listeners[i])) >= 0)
+			start_flow(r, fd);
+	}
+	if (r->accepted == r->o->count)
+		stop_listening(r);
+}
+
+/* The sender waits for this close, but SCTP's has its SHUTDOWN ACK already: there the end of the closing can wait. */
+static void close_flow(struct receiver *r, struct flow *flow)
+{
+	if (flow->result.status != STATUS_OK) {
+		transport_abort(flow->fd);
+	} else if (r->o->proto != PROTO_SCTP) {
+		close(flow->fd);
+	} else {
+		epoll_ctl(r->epoll, EPOLL_CTL_DEL, flow->fd, NULL);
+		r->closing[r->closing_count++] = flow->fd;
 	}
 }
 
@@ -101,10 +128,7 @@ static void end_flow(struct receiver *r, struct flow *flow, enum status status, 
 	r->failed |= result->status != STATUS_OK;
 	r->finished++;
 
-	if (result->status == STATUS_OK)
-		close(flow->fd);
-	else
-		transport_abort(flow->fd);
+	close_flow(r, flow);
 	while (*link != flow)
 		link = &(*link)->next;
 	*link = flow->next;
@@ -254,15 +278,22 @@ enum exit_code recv_run(struct options *o, struct json *j)
 	r->o = o;
 	r->json = j;
 	r->deadline = o->timeout_ns == NOT_GIVEN ? NEVER : steady_ns() + o->timeout_ns;
-	r->listener = transport_listen(o);
+	r->closing = calloc(o->count, sizeof(*r->closing));
+	r->listeners = calloc(o->bind.count, sizeof(*r->listeners));
+	if (!r->closing || !r->listeners)
+		fail(EXIT_TRANSFER, "out of memory");
+	r->listener_count = transport_listen(o, r->listeners);
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
-	watch(r, r->listener, NULL);
+	for (size_t i = 0; i < r->listener_count; i++)
+		watch(r, r->listeners[i], NULL);
 	write_ready(r);
 	serve(r);
 	code = r->failed ? EXIT_TRANSFER : EXIT_OK;
-	if (r->listener >= 0)
-		close(r->listener);
+	for (size_t i = 0; i < r->closing_count; i++)
+		transport_close(r->closing[i]);
 	close(r->epoll);
+	free(r->closing);
+	free(r->listeners);
 	free(r);
 	return code;
 }

@@ -116,11 +116,11 @@ static bool wait_until(struct sender *s, int64_t when)
 	return true;
 }
 
-/* Hand @len bytes to the socket, however long that takes. */
-static bool put(struct sender *s, const uint8_t *data, size_t len, uint16_t stream, bool unordered)
+/* Hand @len bytes to the socket, however long that takes. @flags: as for assoc_send. */
+static bool put(struct sender *s, const uint8_t *data, size_t len, uint16_t stream, uint16_t flags)
 {
 	while (len > 0) {
-		ssize_t n = s->o->proto == PROTO_SCTP ? assoc_send(s->fd, data, len, stream, unordered) :
+		ssize_t n = s->o->proto == PROTO_SCTP ? assoc_send(s->fd, data, len, stream, flags) :
 							send(s->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n >= 0) {
@@ -144,7 +144,7 @@ static bool put_message(struct sender *s, uint64_t seq, uint32_t size, int64_t s
 
 	header_write(s->message, &header);
 	payload_fill(s->message + HEADER_SIZE, s->key, seq, 0, size - HEADER_SIZE);
-	if (!put(s, s->message, size, seq % s->o->streams, s->o->unordered))
+	if (!put(s, s->message, size, seq % s->o->streams, s->o->unordered ? SCTP_UNORDERED : 0))
 		return false;
 	s->result.messages++;
 	s->result.bytes += size;
@@ -191,9 +191,9 @@ static bool put_end(struct sender *s)
 	uint8_t marker[HEADER_SIZE];
 
 	header_write(marker, &header);
-	/* Nothing follows: Nagle's algorithm would only hold the last bytes back. */
+	/* Nothing follows: Nagle's algorithm and a delayed SACK would only hold the end back. */
 	transport_nodelay(s->fd, s->o->proto);
-	return put(s, marker, sizeof(marker), 0, false);
+	return put(s, marker, sizeof(marker), 0, SCTP_SACK_IMMEDIATELY);
 }
 
 /* Wait until the receiver has everything, note the paths, close in order. */
@@ -217,11 +217,11 @@ static bool finish(struct sender *s)
 	return true;
 }
 
-static bool prepare(struct sender *s)
+/* Memory and descriptors; what only the association can tell. Ends the program when something is not possible. */
+static void prepare(struct sender *s)
 {
 	struct epoll_event sock = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.fd = s->fd };
 	struct epoll_event due = { .events = EPOLLIN };
-	int sndbuf = 0;
 
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -231,15 +231,11 @@ static bool prepare(struct sender *s)
 	    epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->fd, &sock) || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->timer, &due))
 		fail(EXIT_TRANSFER, "cannot prepare the transfer: %s", strerror(errno));
 	if (s->o->proto != PROTO_SCTP)
-		return true;
-	transport_get(s->fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf));
-	if (s->o->size > sndbuf)
-		fail(EXIT_USAGE, "--size: %d is larger than the send buffer of %d; raise --sndbuf", (int)s->o->size, sndbuf);
+		return;
 	if (assoc_streams_out(s->fd) < s->o->streams)
 		fail(EXIT_USAGE, "--streams: the receiver allows only %u", assoc_streams_out(s->fd));
 	if (s->o->primary.count)
 		assoc_set_primary(s->fd, &s->o->primary.item[0]);
-	return true;
 }
 
 static void transfer(struct sender *s)
@@ -261,6 +257,16 @@ static void transfer(struct sender *s)
 		s->result.last_ns = wall_ns();
 }
 
+/* SCTP takes a message whole or not at all. */
+static void check_size(int fd, const struct options *o)
+{
+	int sndbuf = 0;
+
+	if (o->proto == PROTO_SCTP && transport_get(fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf)) &&
+	    o->size > sndbuf)
+		fail(EXIT_USAGE, "--size: %d is larger than the send buffer of %d; raise --sndbuf", (int)o->size, sndbuf);
+}
+
 enum exit_code send_run(struct options *o, struct json *j)
 {
 	struct sender s = {
@@ -273,13 +279,13 @@ enum exit_code send_run(struct options *o, struct json *j)
 	if (o->interval_us == NOT_GIVEN)
 		o->interval_us = 0;
 	s.fd = transport_open(o);
+	check_size(s.fd, o);
 	transfer(&s);
 	result_write(j, &s.result, NULL, NULL);
-	if (s.result.status == STATUS_OK) {
+	if (s.result.status == STATUS_OK)
 		close(s.fd);
-	} else {
+	else
 		transport_abort(s.fd);
-	}
 	if (s.epoll >= 0)
 		close(s.epoll);
 	if (s.timer >= 0)

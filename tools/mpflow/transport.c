@@ -17,6 +17,8 @@
 #endif
 
 #define BACKLOG	1024
+/* Some RTOs of a path that works; a path that does not must not keep the program. */
+#define LINGER_S	10
 
 static const int proto_numbers[] = { IPPROTO_SCTP, IPPROTO_TCP, IPPROTO_MPTCP };
 
@@ -59,22 +61,22 @@ static void set_options(int fd, const struct options *o)
 }
 
 /* Each address by itself, so that an error can name it. */
-static void bind_all(int fd, const struct options *o)
+static void bind_all(int fd, const struct address *own, size_t count)
 {
-	for (size_t i = 0; i < o->bind.count; i++) {
-		struct sockaddr *sock = (struct sockaddr *)&o->bind.item[i].sock;
-		int failed = i == 0 ? bind(fd, sock, address_size(sock)) :
-				      sctp_bindx(fd, sock, 1, SCTP_BINDX_ADD_ADDR);
+	for (size_t i = 0; i < count; i++) {
+		struct sockaddr_storage sock = own[i].sock;
+		struct sockaddr *at = (struct sockaddr *)&sock;
+		int failed = i == 0 ? bind(fd, at, address_size(at)) : sctp_bindx(fd, at, 1, SCTP_BINDX_ADD_ADDR);
 
 		if (failed)
-			fail(EXIT_USAGE, "--bind: %s: %s", o->bind.item[i].text, strerror(errno));
+			fail(EXIT_USAGE, "--bind: %s: %s", own[i].text, strerror(errno));
 	}
 }
 
-/* A socket with all options, bound to all of --bind; ends the program when that cannot be. */
-int transport_open(struct options *o)
+/* A socket with all options, bound to @count of the own addresses; ends the program when that cannot be. */
+static int open_bound(const struct options *o, const struct address *own, size_t count)
 {
-	int fd = socket(o->bind.item[0].sock.ss_family, SOCK_STREAM | SOCK_CLOEXEC, proto_numbers[o->proto]);
+	int fd = socket(own->sock.ss_family, SOCK_STREAM | SOCK_CLOEXEC, proto_numbers[o->proto]);
 	int on = 1;
 
 	if (fd < 0)
@@ -83,22 +85,37 @@ int transport_open(struct options *o)
 	set_options(fd, o);
 	if (o->role == ROLE_RECV && o->proto != PROTO_SCTP)
 		transport_set(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on), "SO_REUSEADDR");
-	addresses_set_port(&o->bind, o->role == ROLE_RECV ? o->port : 0);
-	addresses_set_port(&o->to, o->port);
-	addresses_set_port(&o->primary, o->port);
-	bind_all(fd, o);
+	bind_all(fd, own, count);
 	return fd;
 }
 
-/* Non-blocking and listening. */
-int transport_listen(struct options *o)
+/* The sender's socket, not yet connected. */
+int transport_open(struct options *o)
 {
-	int fd = transport_open(o);
+	addresses_set_port(&o->to, o->port);
+	addresses_set_port(&o->primary, o->port);
+	return open_bound(o, o->bind.item, o->bind.count);
+}
 
-	if (listen(fd, BACKLOG) != 0)
-		fail(EXIT_USAGE, "--port: cannot listen on %d: %s", (int)o->port, strerror(errno));
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	return fd;
+/*
+ * Fill @listeners, room for o->bind.count, and return how many there are: one for
+ * all addresses with SCTP, else one for each. Non-blocking and listening.
+ */
+size_t transport_listen(struct options *o, int *listeners)
+{
+	size_t together = o->proto == PROTO_SCTP ? o->bind.count : 1;
+	size_t count = 0;
+
+	addresses_set_port(&o->bind, o->port);
+	for (size_t i = 0; i < o->bind.count; i += together) {
+		int fd = open_bound(o, &o->bind.item[i], together);
+
+		if (listen(fd, BACKLOG) != 0)
+			fail(EXIT_USAGE, "--port: cannot listen on %d: %s", (int)o->port, strerror(errno));
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+		listeners[count++] = fd;
+	}
+	return count;
 }
 
 static void set_send_timeout(int fd, int64_t ns)
@@ -155,6 +172,18 @@ void transport_nodelay(int fd, enum proto proto)
 		transport_set(fd, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof(on), "--nodelay");
 	else
 		transport_set(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on), "--nodelay");
+}
+
+/*
+ * Close when the last packets of SCTP's closing have been exchanged (the receiver
+ * waits for SHUTDOWN COMPLETE), so that the next run finds the port free.
+ */
+void transport_close(int fd)
+{
+	struct linger last = { .l_onoff = 1, .l_linger = LINGER_S };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &last, sizeof(last));
+	close(fd);
 }
 
 /* Close so that the peer knows at once that nothing more will come (ABORT, RST). */

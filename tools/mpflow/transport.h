@@ -13,11 +13,12 @@
 void transport_set(int fd, int level, int name, const void *value, socklen_t len, const char *option);
 bool transport_get(int fd, int level, int name, void *value, socklen_t len);
 
-int transport_listen(struct options *o);
+size_t transport_listen(struct options *o, int *listeners);
 int transport_open(struct options *o);
 int transport_connect(int fd, const struct options *o, int64_t deadline);
 int transport_accept(int listener);
 void transport_nodelay(int fd, enum proto proto);
+void transport_close(int fd);
 void transport_abort(int fd);
 
 void transport_write_connected(struct json *j, int fd, const struct options *o, int association);

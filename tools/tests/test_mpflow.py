@@ -39,14 +39,13 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Receiver:
     """`mpflow recv` on a port of its own, up and listening."""
 
-    def __init__(self, program: Path, *options: str, timeout: str = "20") -> None:
+    def __init__(self, program: Path, *options: str, bind: str = LOCAL, timeout: str = "20") -> None:
         with socket.socket() as probe:
             probe.bind((LOCAL, 0))
             self.port = probe.getsockname()[1]
-        command = [program, *RECV.split(), "--proto", "tcp", "--port", str(self.port), "--timeout", timeout]
-        self.process = subprocess.Popen(
-            [*map(str, command), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        command = [str(program), "recv", "--proto", "tcp", "--bind", bind, "--port", str(self.port)]
+        command += ["--timeout", timeout, *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         assert json.loads(self.process.stdout.readline())["event"] == "ready"
 
@@ -64,8 +63,8 @@ def receiver(build: Path) -> Iterator[StartReceiver]:
     """Start receivers that end with the test at the latest."""
     started: list[Receiver] = []
 
-    def start(*options: str, timeout: str = "20") -> Receiver:
-        started.append(Receiver(build / "mpflow", *options, timeout=timeout))
+    def start(*options: str, bind: str = LOCAL, timeout: str = "20") -> Receiver:
+        started.append(Receiver(build / "mpflow", *options, bind=bind, timeout=timeout))
         return started[-1]
 
     yield start
@@ -201,6 +200,14 @@ def test_several_transfers(build: Path, receiver: StartReceiver) -> None:
     assert peer.process.returncode == 0
 
 
+def test_several_own_addresses(build: Path, receiver: StartReceiver) -> None:
+    peer = receiver("--count", "2", bind=f"{LOCAL},127.0.0.2")
+    assert send(build, peer.port, "--messages", "1")[0] == 0
+    with socket.create_connection(("127.0.0.2", peer.port)) as second:
+        second.sendall(message(0, 100) + end_marker(1))
+    assert [event["status"] for event in peer.events() if event["event"] == "result"] == ["ok", "ok"]
+
+
 def test_own_messages_are_understood(receiver: StartReceiver) -> None:
     peer = receiver()
     send_raw(peer.port, message(0, 24) + message(1, 100) + message(2, 1001) + end_marker(3))
@@ -279,7 +286,8 @@ def test_sender_gives_up(build: Path) -> None:
         (f"{RECV} --sockopt sctp:1:0", "--sockopt: 'sctp:1:0' is not possible"),
         (f"{RECV} --sockopt sctp", "--sockopt: 'sctp' is not possible"),
         (f"{RECV} --port 1 --proto tcp --rto-min 1", "--rto-min: only with --proto sctp"),
-        ("recv --bind 127.0.0.1,127.0.0.2 --port 1 --proto tcp", "--bind: tcp takes one address"),
+        (f"{SEND},127.0.0.2 --port 1 --bytes 1 --proto tcp", "--to: tcp takes one address"),
+        ("recv --bind 0.0.0.0 --port 1", "--bind: 0.0.0.0 would tell the peer every address"),
         ("recv --bind 192.0.2.1 --port 5000 --proto tcp", "--bind: 192.0.2.1: Cannot assign requested"),
         (f"{RECV} --port 5000 --proto tcp --sockopt socket:9999:00", "--sockopt socket:9999:00: refused"),
         ("send --bind 127.0.0.1 --port 1 --bytes 1", "--to: missing"),
