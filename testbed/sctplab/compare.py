@@ -147,7 +147,7 @@ def _cells(runs: tuple[Run, ...], kept: list[str]) -> dict[Key, dict[int, Run]]:
     """Runs by what they are matched by, then by seed; in the order of scenario and factors."""
     cells: dict[Key, dict[int, Run]] = {}
     for run in runs:
-        key = (run.scenario, tuple(getattr(run, side) for side in kept), run.factors)
+        key = (run.scenario, tuple(getattr(run, side) for side in kept), tuple(sorted(run.factors)))
         cells.setdefault(key, {})[run.seed] = run
     return {key: cells[key] for key in sorted(cells, key=_order)}
 

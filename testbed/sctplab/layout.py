@@ -2,7 +2,7 @@
 """Which plots a section gets: what goes on the x axis, into curves, panels and separate figures.
 
 Pure choices from the data, no drawing. The numeric factor with most values is the x axis; the other
-varying factors become panels, or curves when there would be too many panels.
+varying factors become panels; curves where a panel has few, or where there would be too many panels.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from sctplab.summary import Line, Point, Section, is_number, point_order
 
 MAX_PANELS = 12
 MAX_CURVES = 8
+MANY_CURVES = 6
 MAX_COLUMNS = 4
 
 Setting = tuple[tuple[str, Value | None], ...]
@@ -84,7 +85,7 @@ def figures(section: Section, metric: Metric) -> list[Figure]:
 
 
 def x_factor(section: Section, points: Sequence[Point]) -> str | None:
-    """The numeric factor with most values (at least two) over these points; the first by name on a tie."""
+    """The numeric factor with most values (at least two) over these points; the scenario's first on a tie."""
     counts = {}
     for name in section.varying:
         values = _values(section, points, name)
@@ -101,10 +102,19 @@ def setting_text(fixed: Sequence[tuple[str, Value | None]]) -> str:
 def _divide(
     section: Section, points: Sequence[Point], others: list[str], lines: int
 ) -> tuple[list[str], list[str], list[str]]:
-    """Splits factors into those for panels, curves and pages; the smallest ones leave the panels first."""
+    """Splits factors into those for panels, curves and pages.
+
+    The smallest leave the panels first, of equally small ones the scenario's first.
+    """
     panels = list(others)
     curves: list[str] = []
     pages: list[str] = []
+    if panels:
+        # Curves in one panel compare better than panels do: a small factor goes there while few lines are.
+        smallest = min(panels, key=lambda name: len(_values(section, points, name)))
+        if lines * len(_values(section, points, smallest)) <= MANY_CURVES:
+            panels.remove(smallest)
+            curves.append(smallest)
     while len(_groups(section, points, panels)) > MAX_PANELS:
         smallest = min(panels, key=lambda name: len(_values(section, points, name)))
         panels.remove(smallest)

@@ -35,7 +35,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One record without its series. Factors are sorted by name; metrics are finite numbers."""
+    """One record without its series. Factors are in the scenario's order; metrics are finite numbers."""
 
     path: Path
     status: str
@@ -50,6 +50,7 @@ class Run:
     metrics: dict[str, float]
     environment: Environment
     question: str
+    events: int  # how many things happen to the paths during the run
     reference: str  # path of a CSV with other people's figures, "" when there is none
     series: tuple[str, ...]  # names of the time series the record holds; read_json() has their values
     virtual_s: float
@@ -126,6 +127,7 @@ def parse_run(path: Path, data: dict[str, Any], shared: dict[str, Environment]) 
         metrics=_metrics(path, _member(path, data, "metrics", dict, {})),
         environment=_environment(path, data, shared),
         question=sys.intern(_member(path, spec, "question", str, "")),
+        events=len(_member(path, spec, "events", list, [])),
         reference=sys.intern(_member(path, spec, "reference", str, "")),
         series=tuple(sorted(sys.intern(n) for n, v in _member(path, data, "series", dict, {}).items() if v)),
         virtual_s=_number(path, data, "virtual_s"),
@@ -143,7 +145,7 @@ def _factors(path: Path, factors: dict[str, Any]) -> Factors:
     for name, value in factors.items():
         if not isinstance(value, int | float | str):
             raise LabError(f"{path}: factor {name} is {value!r}, expected a number or a text")
-    return tuple(sorted((sys.intern(name), value) for name, value in factors.items()))
+    return tuple((sys.intern(name), value) for name, value in factors.items())
 
 
 def _metrics(path: Path, metrics: dict[str, Any]) -> dict[str, float]:
@@ -174,4 +176,4 @@ def _member(path: Path, data: dict[str, Any], name: str, kind: type, default: An
     return value
 
 
-_KINDS = {dict: "an object", str: "a text", int: "a whole number"}
+_KINDS = {dict: "an object", list: "a list", str: "a text", int: "a whole number"}

@@ -279,6 +279,8 @@ def _caption(metric: Metric, usual: int, mixed: bool) -> str:
     what = "Median" if metric.skewed else "Mean"
     if usual >= smallest:
         what += " [95 % bootstrap interval]" if metric.skewed else " ± half of the 95 % interval"
+    elif usual == 1:
+        return f"One run per cell{' unless stated' if mixed else ''}, so no interval"
     else:
         what += f", no interval below {smallest} runs"
     return f"{what}; n = {usual} {'unless stated' if mixed else 'in each cell'}"

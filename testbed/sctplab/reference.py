@@ -32,10 +32,6 @@ class Figure:
         """True when every setting that the figure states is given and is the same."""
         return all(name in settings and _same(text, settings[name]) for name, text in self.where)
 
-    def setting(self, name: str) -> str | None:
-        """The text the figure states for a factor, None when it states none."""
-        return dict(self.where).get(name)
-
 
 def reference_path(name: str) -> Path:
     """Where a scenario's reference file is: relative to the folder of the scenario files."""
@@ -61,9 +57,10 @@ def figures_at(figures: Sequence[Figure], section: Section, point: Point, name: 
     return [f for f in figures if f.metric == name and _without_line(f).matches(settings)]
 
 
-def belongs_to(figure: Figure, line: Line) -> bool:
-    """False when the figure states a kernel or variant other than the line's."""
-    return all(figure.setting(name) in (None, getattr(line, name)) for name in ("kernel", "variant"))
+def belongs_to(figure: Figure, line: Line, fixed: Sequence[tuple[str, Value | None]] = ()) -> bool:
+    """False when the figure states a kernel, a variant or a value of the FIXED factors other than these."""
+    own = {"kernel": line.kernel, "variant": line.variant, **dict(fixed)}
+    return all(_same(text, own[name]) for name, text in figure.where if name in own)
 
 
 def _without_line(figure: Figure) -> Figure:

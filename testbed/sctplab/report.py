@@ -15,15 +15,18 @@ from pathlib import Path
 import jinja2
 from matplotlib.figure import Figure as MplFigure
 
-from sctplab import page, plots
+from sctplab import page
+from sctplab.canvas import GRID, INK, PAPER, save
 from sctplab.errors import LabError
 from sctplab.layout import figures
 from sctplab.load_records import load_runs
+from sctplab.plots import Scene, draw
 from sctplab.reference import Figure, load_reference, reference_path
 from sctplab.series import draw_series, series_figures
 from sctplab.summary import Section, sections, summary_csv
 
 TEMPLATES = Path(__file__).parent / "templates"
+MIN_SCALE = 0.65  # of a figure on the page; the reader scrolls sideways beyond that
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,9 @@ def _part(section: Section, results: Path) -> Part:
     images = []
     for metric in section.headlines:
         for figure in figures(section, metric):
-            canvas = plots.draw(section, figure, printed)
-            title = plots.figure_title(section, figure)
-            images.append(_image(canvas, f"{section.scenario}-{figure.name}", title, metric.name, results))
+            scene = Scene(section, figure, printed)
+            name = f"{section.scenario}-{figure.name}"
+            images.append(_image(draw(scene), name, scene.title, metric.name, results))
     for series in series_figures(section):
         canvas = draw_series(section, series)
         images.append(
@@ -78,7 +81,7 @@ def _part(section: Section, results: Path) -> Part:
 
 def _image(canvas: MplFigure, name: str, title: str, metric: str, results: Path) -> Image:
     stem = re.sub(r"[^A-Za-z0-9._=+-]", "_", name)
-    svg = plots.save(canvas, results / "plots" / stem)
+    svg = save(canvas, results / "plots" / stem)
     return Image(inline_svg(svg, re.sub(r"[^A-Za-z0-9]", "-", stem) + "-", title), f"plots/{stem}", metric)
 
 
@@ -86,12 +89,17 @@ def inline_svg(svg: str, prefix: str, title: str) -> str:
     """An SVG file's text made fit for standing in a page: own ids, the page's colours, no addresses."""
     head, _, body = svg[svg.index("<svg") :].partition(">")
     head = re.sub(r'\s(?:xmlns(?::xlink)?|version|height)="[^"]*"', "", head)
-    head = re.sub(r'\swidth="([^"]*)"', r' style="width:\1"', head)
+    head = re.sub(r'\swidth="([0-9.]+)pt"', lambda found: _width(float(found[1])), head)
     body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, flags=re.S).replace("xlink:href", "href")
     body = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", body)
-    for colour, own in ((plots.INK, "currentColor"), (plots.GRID, "var(--grid)"), (plots.PAPER, "none")):
+    for colour, own in ((INK, "currentColor"), (GRID, "var(--grid)"), (PAPER, "none")):
         body = body.replace(colour, own)
     return f'{head} role="img" aria-label="{html.escape(title)}">{body}'
+
+
+def _width(points: float) -> str:
+    """As wide as drawn, smaller on a narrow screen, but not so small that nobody can read it."""
+    return f' style="width:{points:.0f}pt;min-width:{MIN_SCALE * points:.0f}pt"'
 
 
 def _printed(section: Section) -> tuple[list[Figure], str]:

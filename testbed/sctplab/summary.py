@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Section:
-    """All runs of one scenario, in cells. factors are sorted; points and lines too."""
+    """All runs of one scenario, in cells. factors have the scenario's order; points and lines are sorted."""
 
     scenario: str
     factors: tuple[str, ...]
@@ -123,13 +123,11 @@ def summary_csv(parts: Iterable[Section]) -> str:
     parts = list(parts)
     lines = [line for part in parts for line in part.lines]
     extra = [name for name in ("base", "place") if len({getattr(line, name) for line in lines}) > 1]
-    factors = sorted({name for part in parts for name in part.factors})
+    factors = list(dict.fromkeys(name for part in parts for name in part.factors))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        ["scenario", "kernel", "variant", *extra, *factors]
-        + ["metric", "n", "median", "mean", "ci_low", "ci_high", "interval_of"]
-    )
+    ours = ["metric", "n", "median", "mean", "ci_low", "ci_high", "interval_of"]
+    writer.writerow(["scenario", "kernel", "variant", *extra, *factors, *ours])
     for part in parts:
         for (line, point), found in part.estimates.items():
             settings = dict(zip(part.factors, point, strict=True))
@@ -150,7 +148,7 @@ def is_number(value: Value | None) -> bool:
 
 
 def _section(scenario: str, runs: list[Run]) -> Section:
-    factors = tuple(sorted({name for run in runs for name, _ in run.factors}))
+    factors = tuple(dict.fromkeys(name for run in runs for name, _ in run.factors))
     cells: dict[tuple[Line, Point], list[Run]] = defaultdict(list)
     for run in runs:
         settings = dict(run.factors)

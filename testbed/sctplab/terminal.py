@@ -18,7 +18,7 @@ MAX_FAILURES = 10
 MAX_ROWS = 40
 PLAIN_WIDTH = 200  # of a file or a pipe, which has no width of its own
 # What a section is first asked for: the speed of a transfer, and the silence after a path was lost.
-SPEED = ("goodput_mbit", "transfer_s", "capacity_share")
+SPEED = ("goodput_mbit", "transfer_s")
 SILENCE = ("failover_s", "max_gap_s", "max_message_delay_s")
 
 
@@ -35,38 +35,36 @@ def print_results(where: Path, console: Console | None = None) -> None:
 def terminal_tables(section: Section, console: Console) -> list[RenderableType]:
     """A section as tables and lines of text for this console: its numbers, then the runs that give none."""
     plain = not console.is_terminal
-    chosen = [name for group in (SPEED, SILENCE) for name in group if name in section.metrics]
-    if len(section.points) == 1:
-        parts: list[RenderableType] = [_by_line(section, [metric(name) for name in chosen], plain)]
-    else:
-        firsts = [next((name for name in chosen if name in group), None) for group in (SPEED, SILENCE)]
-        parts = [_fitting(section, metric(name), console) for name in firsts if name]
+    groups = (SPEED, SILENCE) if any(run.events for run in section.runs) else (SPEED,)
+    chosen = [[metric(name) for name in group if name in section.metrics] for group in groups]
+    parts: list[RenderableType] = []
+    if len(section.points) == 1 and any(chosen):
+        parts += _by_line(section, [one for group in chosen for one in group], plain)
+    elif any(chosen):
+        parts += [part for group in chosen if group for part in _fitting(section, group[0], console)]
     bad = failures(section)
-    style = "bold red" if bad else ""
-    parts.append(Text(f"{section.scenario}: {tally(section.runs)}", style=style))
+    parts.append(Text(f"{section.scenario}: {tally(section.runs)}", style="bold red" if bad else "bold"))
     parts += [Text(f"  {failure.text}", style="red") for failure in bad[:MAX_FAILURES]]
     if len(bad) > MAX_FAILURES:
         parts.append(Text(f"  and {len(bad) - MAX_FAILURES} more cells, see report.html", style="red"))
     return parts
 
 
-def _fitting(section: Section, shown: Metric, console: Console) -> Table:
-    """The table with intervals where the console is wide enough, else with the bare numbers."""
+def _fitting(section: Section, shown: Metric, console: Console) -> list[RenderableType]:
+    """The table with intervals where the console is wide enough, else with the bare numbers; its caption."""
     content = results_table(section, shown, ())
-    table = _by_point(section, content, not console.is_terminal, bare=False)
-    if console.measure(table).maximum <= console.width:
-        return table
-    return _by_point(section, content, not console.is_terminal, bare=True)
+    plain = not console.is_terminal
+    table = _by_point(section, content, plain, bare=False)
+    if console.measure(table).maximum > console.width:
+        table = _by_point(section, content, plain, bare=True)
+    return [table, Text(content.caption, style="dim")]
 
 
 def _by_point(section: Section, content: Content, plain: bool, bare: bool) -> Table:
     """Rows: the settings of the factors; columns: the lines. BARE: numbers without interval and note."""
-    more = (
-        f"; first {MAX_ROWS} of {len(content.rows)} rows, see report.html"
-        if len(content.rows) > MAX_ROWS
-        else ""
-    )
-    table = _table(f"{section.scenario}: {content.title}", content.caption + more, plain)
+    more = len(content.rows) - MAX_ROWS
+    note = f", first {MAX_ROWS} rows, {more} more in report.html" if more > 0 else ""
+    table = _table(f"{section.scenario}: {content.title}{note}", plain)
     for name in content.factors:
         table.add_column(name, justify="right", no_wrap=True)
     for name in content.columns:
@@ -76,10 +74,9 @@ def _by_point(section: Section, content: Content, plain: bool, bare: bool) -> Ta
     return table
 
 
-def _by_line(section: Section, shown: list[Metric], plain: bool) -> Table:
+def _by_line(section: Section, shown: list[Metric], plain: bool) -> list[RenderableType]:
     """Rows: the lines; columns: the metrics, and how many transfers were completed."""
-    caption = "± and [ ]: 95 % interval, where there are runs enough"
-    table = _table(section.scenario, caption, plain)
+    table = _table(section.scenario, plain)
     table.add_column("", no_wrap=True)
     for one in shown:
         table.add_column(one.axis, justify="right")
@@ -89,10 +86,9 @@ def _by_line(section: Section, shown: list[Metric], plain: bool) -> Table:
         runs = section.cells[line, point]
         done = sum(run.ok for run in runs)
         numbers = [_metric_text(section, line, one) for one in shown]
-        table.add_row(
-            section.label(line), *numbers, Text(f"{done} of {len(runs)}", "" if done == len(runs) else "red")
-        )
-    return table
+        style = "" if done == len(runs) else "red"
+        table.add_row(section.label(line), *numbers, Text(f"{done} of {len(runs)}", style))
+    return [table]
 
 
 def _metric_text(section: Section, line: Line, shown: Metric) -> str:
@@ -112,12 +108,10 @@ def _cell_text(cell: Cell, bare: bool) -> Text:
     return text
 
 
-def _table(title: str, caption: str, plain: bool) -> Table:
+def _table(title: str, plain: bool) -> Table:
     return Table(
         title=Text(title, style="bold"),
-        caption=Text(caption, style="dim"),
         box=box.ASCII2 if plain else box.SIMPLE_HEAD,
         title_justify="left",
-        caption_justify="left",
         header_style="bold",
     )

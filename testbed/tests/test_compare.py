@@ -4,10 +4,9 @@
 from pathlib import Path
 
 import pytest
-from report_builder import record, write
-
 from sctplab.compare import compare, differences
 from sctplab.errors import LabError
+from tests.report_builder import record, write
 
 
 def runs(folder: Path, kernel: str, variant: str, factor: float, d2s: tuple[int, ...] = (10, 50)) -> Path:

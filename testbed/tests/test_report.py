@@ -11,9 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from report_builder import record, write
 from rich.console import Console
-
 from sctplab import reference
 from sctplab.errors import LabError
 from sctplab.load_records import load_runs
@@ -21,6 +19,7 @@ from sctplab.page import commands
 from sctplab.report import make_report
 from sctplab.summary import sections
 from sctplab.terminal import print_results
+from tests.report_builder import record, write
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 

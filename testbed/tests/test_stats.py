@@ -4,7 +4,6 @@
 import math
 
 import pytest
-
 from sctplab.stats import estimate, mean_interval, median_interval, paired
 
 
