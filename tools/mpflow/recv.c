@@ -6,6 +6,7 @@
 #include "flow.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -15,6 +16,7 @@
 #include "clock.h"
 #include "result.h"
 #include "stats.h"
+#include "stop.h"
 #include "transport.h"
 
 #define BUFFER_SIZE	(256 * 1024)
@@ -32,7 +34,7 @@ struct flow {
 struct receiver {
 	const struct options *o;
 	struct json *json;
-	int epoll;
+	int epoll, stop;
 	int *listeners;			/* [listener_count] */
 	size_t listener_count;
 	int64_t deadline;		/* steady clock */
@@ -44,9 +46,10 @@ struct receiver {
 	uint8_t buffer[BUFFER_SIZE];
 };
 
-static void watch(struct receiver *r, int fd, struct flow *flow)
+/* @what: the flow; NULL for a listener; &r->stop. */
+static void watch(struct receiver *r, int fd, void *what)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = flow };
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = what };
 
 	if (epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
 		fail(EXIT_TRANSFER, "cannot watch a socket: %s", strerror(errno));
@@ -224,16 +227,19 @@ static void receive(struct receiver *r, struct flow *flow)
 	}
 }
 
-static void time_out(struct receiver *r)
+/* End what has not ended yet. */
+static void give_up(struct receiver *r, enum status status, const char *reason)
 {
 	struct result nobody = { .role = ROLE_RECV, .proto = r->o->proto, .association = r->accepted };
+	char text[100];
 
 	r->failed = true;
 	while (r->flows)
-		end_flow(r, r->flows, STATUS_TIMEOUT, "--timeout has passed");
+		end_flow(r, r->flows, status, reason);
 	if (r->accepted == r->o->count)
 		return;
-	result_set(&nobody, STATUS_TIMEOUT, "--timeout has passed and no sender has come");
+	snprintf(text, sizeof(text), "%s, %d of %d senders have come", reason, r->accepted, (int)r->o->count);
+	result_set(&nobody, status, text);
 	result_write(r->json, &nobody, NULL, NULL);
 }
 
@@ -255,12 +261,16 @@ static void serve(struct receiver *r)
 	while (r->finished < r->o->count) {
 		int n = epoll_wait(r->epoll, &event, 1, timeout_ms(r->deadline));
 
-		if (n == 0) {
-			time_out(r);
+		if (steady_ns() >= r->deadline) {
+			give_up(r, STATUS_TIMEOUT, "--timeout has passed");
 			return;
 		}
-		if (n < 0)
+		if (n <= 0)
 			continue;
+		if (event.data.ptr == &r->stop) {
+			give_up(r, STATUS_ABORTED, STOPPED);
+			return;
+		}
 		if (event.data.ptr)
 			receive(r, event.data.ptr);
 		else
@@ -284,6 +294,8 @@ enum exit_code recv_run(struct options *o, struct json *j)
 		fail(EXIT_TRANSFER, "out of memory");
 	r->listener_count = transport_listen(o, r->listeners);
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
+	r->stop = stop_open();
+	watch(r, r->stop, &r->stop);
 	for (size_t i = 0; i < r->listener_count; i++)
 		watch(r, r->listeners[i], NULL);
 	write_ready(r);

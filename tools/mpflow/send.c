@@ -19,12 +19,16 @@
 #include "clock.h"
 #include "payload.h"
 #include "result.h"
+#include "stop.h"
 #include "transport.h"
+
+/* So many messages are sent before the sender looks up, should it never have to wait. */
+#define LOOK_EVERY	64
 
 struct sender {
 	const struct options *o;
 	struct json *json;
-	int fd, epoll, timer;
+	int fd, epoll, timer, stop;
 	int64_t deadline;		/* steady clock */
 	int64_t start_wall, start_steady;
 	uint16_t key;
@@ -81,24 +85,30 @@ static bool drain(struct sender *s)
 	return s->finishing || lost(s, STATUS_ABORTED, "the receiver closed before the end of the transfer");
 }
 
-/* Sleep until something happens. False: the transfer is over. */
-static bool wait_event(struct sender *s)
+/* Take what has happened, waiting for it @timeout ms at most (-1: for ever). False: the transfer is over. */
+static bool take_events(struct sender *s, int timeout)
 {
-	struct epoll_event events[2];
+	struct epoll_event events[3];
 	uint64_t expirations;
-	int n = epoll_wait(s->epoll, events, 2, timeout_ms(s->deadline));
+	int n = epoll_wait(s->epoll, events, 3, timeout);
 
-	if (n == 0)
+	if (steady_ns() >= s->deadline)
 		return lost(s, STATUS_TIMEOUT, "--timeout has passed");
 	for (int i = 0; i < n; i++) {
-		if (events[i].data.fd == s->timer) {
+		if (events[i].data.fd == s->stop)
+			return lost(s, STATUS_ABORTED, STOPPED);
+		if (events[i].data.fd == s->timer)
 			s->due = read(s->timer, &expirations, sizeof(expirations)) > 0;
-			continue;
-		}
-		if (!drain(s))
+		else if (!drain(s))
 			return false;
 	}
 	return true;
+}
+
+/* Sleep until something happens. */
+static bool wait_event(struct sender *s)
+{
+	return take_events(s, timeout_ms(s->deadline));
 }
 
 /* Sleep until @when (steady clock), to the nanosecond: a timer has none of epoll_wait's slack. */
@@ -178,6 +188,8 @@ static bool put_all(struct sender *s)
 		size = next_size(s, interval > 0 ? s->start_steady + offset : steady_ns());
 		if (size == 0)
 			return true;
+		if (seq % LOOK_EVERY == 0 && !take_events(s, 0))
+			return false;
 		if (interval > 0 && !wait_until(s, s->start_steady + offset))
 			return false;
 		if (!put_message(s, seq, size, interval > 0 ? s->start_wall + offset : wall_ns()))
@@ -217,19 +229,26 @@ static bool finish(struct sender *s)
 	return true;
 }
 
+static void watch(struct sender *s, int fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	if (fd < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+		fail(EXIT_TRANSFER, "cannot watch a descriptor: %s", strerror(errno));
+}
+
 /* Memory and descriptors; what only the association can tell. Ends the program when something is not possible. */
 static void prepare(struct sender *s)
 {
-	struct epoll_event sock = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.fd = s->fd };
-	struct epoll_event due = { .events = EPOLLIN };
-
+	s->message = malloc(s->o->size);
+	if (!s->message)
+		fail(EXIT_TRANSFER, "out of memory");
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	due.data.fd = s->timer;
-	s->message = malloc(s->o->size);
-	if (s->epoll < 0 || s->timer < 0 || !s->message ||
-	    epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->fd, &sock) || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->timer, &due))
-		fail(EXIT_TRANSFER, "cannot prepare the transfer: %s", strerror(errno));
+	s->stop = stop_open();
+	watch(s, s->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+	watch(s, s->timer, EPOLLIN);
+	watch(s, s->stop, EPOLLIN);
 	if (s->o->proto != PROTO_SCTP)
 		return;
 	if (assoc_streams_out(s->fd) < s->o->streams)
@@ -270,7 +289,7 @@ static void check_size(int fd, const struct options *o)
 enum exit_code send_run(struct options *o, struct json *j)
 {
 	struct sender s = {
-		.o = o, .json = j, .epoll = -1, .timer = -1,
+		.o = o, .json = j,
 		.deadline = o->timeout_ns == NOT_GIVEN ? NEVER : steady_ns() + o->timeout_ns,
 		.key = payload_key(o->seed),
 		.result = { .role = ROLE_SEND, .proto = o->proto },
@@ -286,10 +305,6 @@ enum exit_code send_run(struct options *o, struct json *j)
 		close(s.fd);
 	else
 		transport_abort(s.fd);
-	if (s.epoll >= 0)
-		close(s.epoll);
-	if (s.timer >= 0)
-		close(s.timer);
 	assoc_snapshot_free(&s.result.end);
 	free(s.message);
 	return s.result.status == STATUS_OK ? EXIT_OK : EXIT_TRANSFER;

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import signal
@@ -119,10 +120,8 @@ def send_raw(port: int, data: bytes) -> None:
         sock.sendall(data)
         sock.shutdown(socket.SHUT_WR)
         sock.settimeout(10)
-        try:
+        with contextlib.suppress(ConnectionResetError):
             sock.recv(1)
-        except ConnectionResetError:
-            pass
 
 
 def test_unit_tests(build: Path) -> None:
@@ -240,7 +239,31 @@ def test_nobody_comes(receiver: StartReceiver) -> None:
     peer = receiver(timeout="0.2")
     result = result_of(peer.events())
     assert peer.process.returncode == 1
-    assert (result["status"], result["reason"]) == ("timeout", "--timeout has passed and no sender has come")
+    assert result["status"] == "timeout"
+    assert result["reason"] == "--timeout has passed, 0 of 1 senders have come"
+
+
+def test_stopped_by_signal(build: Path, receiver: StartReceiver) -> None:
+    """Both sides still say how far they came."""
+    peer = receiver()
+    command = send_command(build, peer.port, "--duration", "10", "--interval-us", "1000")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sender:
+        assert sender.stdout is not None and "connected" in sender.stdout.readline()
+        time.sleep(0.2)
+        peer.process.send_signal(signal.SIGINT)
+        result = result_of(peer.events())
+        assert sender.wait(10) == 1
+    assert (result["status"], result["reason"]) == ("aborted", "stopped by a signal")
+    assert result["messages"] > 10 and result["content"] == "ok"
+    assert peer.process.returncode == 1
+
+    peer = receiver()
+    command = send_command(build, peer.port, "--duration", "10")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sender:
+        assert sender.stdout is not None and "connected" in sender.stdout.readline()
+        sender.terminate()
+        assert json.loads(sender.stdout.readline())["reason"] == "stopped by a signal"
+    assert result_of(peer.events())["status"] == "aborted"
 
 
 def test_no_receiver(build: Path) -> None:
