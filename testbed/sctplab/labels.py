@@ -27,14 +27,16 @@ class Metric:
 # Those worth a table and a plot, the most telling first. Everything else is in summary.csv.
 HEADLINES = (
     Metric("goodput_mbit", "Goodput", "Mbit/s"),
-    Metric("capacity_share", "Share of the paths' capacity", ""),
     Metric("transfer_s", "Transfer time", "s"),
+    Metric("capacity_share", "Share of the paths' capacity", ""),
     Metric("failover_s", "Failover time", "s", skewed=True),
     Metric("max_gap_s", "Longest gap between deliveries", "s", skewed=True),
     Metric("max_message_delay_s", "Longest message delay", "s", skewed=True),
     Metric("spurious_failovers", "Spurious failovers", ""),
     Metric("rtx_ratio", "Retransmission ratio", ""),
 )
+# Said first where something happens to a path during the run: the silence after it.
+SILENCE = ("failover_s", "max_gap_s", "max_message_delay_s")
 _BY_NAME = {m.name: m for m in HEADLINES}
 _UNITS = {
     "_mbit": "Mbit/s",

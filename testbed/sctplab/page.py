@@ -57,7 +57,7 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """'stock dual-homed, d2 = 50 ms, seeds 1, 2: failed, payload wrong at offset 0'."""
+        """'stock: dual-homed, d2 = 50 ms, seeds 1, 2: failed, payload wrong at offset 0'."""
         seeds = ", ".join(str(run.seed) for run in self.runs)
         return f"{self.cell}, seed{'s' if len(self.runs) > 1 else ''} {seeds}: {self.status}, {self.reason}"
 
@@ -86,6 +86,22 @@ def results_table(section: Section, metric: Metric, printed: Sequence[Figure]) -
         (*labels, *sources),
         tuple(rows),
     )
+
+
+def overview_table(section: Section, metrics: Sequence[Metric]) -> Table:
+    """For a section of one point: rows are lines, columns metrics and how many runs were completed."""
+    point = section.points[0]
+    usual = 0
+    columns = []
+    for metric in metrics:
+        found = [e for line in section.lines if (e := section.estimate(line, point, metric.name))]
+        digits, usual = decimals(e.centre for e in found), max(e.n for e in found)
+        columns.append([_result_cell(section, line, point, metric, digits, usual) for line in section.lines])
+    columns.append([_completed(section.cells[line, point]) for line in section.lines])
+    rows = zip([(section.label(line),) for line in section.lines], zip(*columns, strict=True), strict=True)
+    caption = "± and [ ]: 95 % interval" if usual > 1 else "One run per line, so no interval"
+    heads = (*(metric.axis for metric in metrics), "Completed")
+    return Table("Results", caption, ("",), heads, tuple(rows))
 
 
 def paired_tables(section: Section, metric: Metric) -> list[Table]:
@@ -134,7 +150,7 @@ def failures(section: Section) -> list[Failure]:
 
 
 def cell_name(section: Section, line: Line, point: Point) -> str:
-    """'stock dual-homed, d2 = 50 ms'."""
+    """'stock: dual-homed, d2 = 50 ms'."""
     settings = zip(section.factors, point, strict=True)
     texts = [factor_setting(name, value) for name, value in settings if name in section.varying]
     return ", ".join([section.label(line), *texts])
@@ -242,6 +258,11 @@ def _result_cell(section: Section, line: Line, point: Point, metric: Metric, dig
         return Cell("no result" if lost else "missing" if not runs else "–", ", ".join(notes), bool(lost))
     notes = ([f"n = {found.n}"] if found.n != usual else []) + notes
     return Cell(estimate_text(found, digits), ", ".join(notes), bool(lost))
+
+
+def _completed(runs: Sequence[Run]) -> Cell:
+    done = sum(run.ok for run in runs)
+    return Cell(f"{done} of {len(runs)}", bad=done < len(runs))
 
 
 def _printed_cell(

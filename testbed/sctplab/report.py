@@ -67,6 +67,8 @@ def _part(section: Section, results: Path) -> Part:
     printed, note = _printed(section)
     images = []
     for metric in section.headlines:
+        if len(section.cells) == 1:  # one number needs no plot
+            break
         for figure in figures(section, metric):
             scene = Scene(section, figure, printed)
             name = f"{section.scenario}-{figure.name}"

@@ -13,7 +13,11 @@ from sctplab.load_records import Run, read_json
 from sctplab.summary import Line, Point, Section
 
 MAX_PANELS = 6
-AXES = {"goodput": "Goodput (Mbit/s)", "message_delay": "Message delay (s)"}  # others: like the metric
+AXES = {
+    "goodput": "Goodput (Mbit/s)",
+    "message_delay": "Message delay (s)",
+    "wire_mbit": "On the wire (Mbit/s)",
+}  # others are called like the metric of their name
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from sctplab.labels import HEADLINES, Metric, metric, value_text
+from sctplab.labels import HEADLINES, SILENCE, Metric, metric, value_text
 from sctplab.load_records import Run, Value
 from sctplab.stats import Estimate, estimate
 
@@ -81,8 +81,16 @@ class Section:
 
     @property
     def headlines(self) -> tuple[Metric, ...]:
-        """The metrics that get a table and a plot."""
-        return tuple(m for m in HEADLINES if m.name in self.metrics)
+        """The metrics that get a table and a plot; first the silence where the runs have events."""
+        found = [m for m in HEADLINES if m.name in self.metrics]
+        if self.has_events:
+            found.sort(key=lambda m: m.name not in SILENCE)
+        return tuple(found)
+
+    @property
+    def has_events(self) -> bool:
+        """True when something happens to a path during these runs."""
+        return any(run.events for run in self.runs)
 
     def values(self, factor: str) -> tuple[Value | None, ...]:
         """The values a factor takes, sorted."""
@@ -99,12 +107,11 @@ class Section:
         return {run.seed: run.metrics[name] for run in runs if run.ok and name in run.metrics}
 
     def label(self, line: Line) -> str:
-        """The line's name: kernel and variant, and base or place where the section has several."""
+        """'stock: single-homed': kernel and variant, with base and place where the section has several."""
         parts = [line.kernel]
         parts += [line.base] if len({other.base for other in self.lines}) > 1 else []
-        parts += [line.variant] if line.variant else []
         parts += [line.place] if len({other.place for other in self.lines}) > 1 else []
-        return " ".join(parts)
+        return " ".join(parts) + (f": {line.variant}" if line.variant else "")
 
 
 def sections(runs: Iterable[Run]) -> list[Section]:

@@ -89,7 +89,7 @@ def test_places_and_bases_get_a_column_only_where_there_are_several(tmp_path: Pa
     lines = (tmp_path / "summary.csv").read_text().splitlines()
     assert lines[0].startswith("scenario,kernel,variant,place,d2_ms,")
     assert lines[1].startswith("rtx-policy,stock,dual-homed,netns,10,")
-    assert "patched fr-same-rto-alt uml" in page(tmp_path)
+    assert "patched uml: fr-same-rto-alt" in page(tmp_path)
 
 
 def test_two_reports_are_the_same_bytes(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_two_reports_are_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_page_is_whole_and_needs_no_network(tmp_path: Path) -> None:
     text = page(write(tmp_path, *cells(), *cells_with_series()))
-    assert text.count("<svg") == 4 and text.startswith("<!DOCTYPE html>")
+    assert text.count("<svg") == 2 and text.startswith("<!DOCTYPE html>")
     assert not re.search(r"https?:|//[a-z]|<script|@import", text)
     checker = Checker()
     checker.feed(text)
@@ -158,15 +158,30 @@ def test_a_folder_without_any_good_run_still_has_a_report(tmp_path: Path) -> Non
 
 
 def test_medians_below_six_runs_have_no_interval(tmp_path: Path) -> None:
-    runs = [record(seed=seed, metrics={"failover_s": 1.0 + seed}) for seed in range(1, 6)]
+    runs = [
+        record(seed=seed, factors={"pmr": pmr}, metrics={"failover_s": 1.0 + seed})
+        for seed in range(1, 6)
+        for pmr in (0, 1)
+    ]
     text = page(write(tmp_path, *runs))
     assert "Median, no interval below 6 runs; n = 5" in text
     assert ",failover_s,5,4,4,,,median\n" in (tmp_path / "summary.csv").read_text()
 
 
+def test_a_single_setting_makes_one_table_of_lines(tmp_path: Path) -> None:
+    made = [
+        record(kernel=kernel, metrics={"goodput_mbit": 5, "transfer_s": 30})
+        for kernel in ("stock", "patched")
+    ]
+    bad = record(kernel="stock", seed=2, status="timeout", reason="limit")
+    text = page(write(tmp_path, *made, bad))
+    assert "Goodput (Mbit/s)</th><th" in text and "Completed</th>" in text
+    assert "1 of 2" in text and "1 of 1" in text
+
+
 def test_pairs_against_stock(tmp_path: Path) -> None:
     text = page(write(tmp_path, *cells()))
-    assert "Goodput against stock dual-homed" in text
+    assert "Goodput against stock: dual-homed" in text
     assert "× 2.000 [2.000, 2.000]" in text and "+13.00 ± 2.48 Mbit/s, 3 seeds" in text
 
 
@@ -271,7 +286,7 @@ def test_plots_of_an_earlier_report_go(tmp_path: Path) -> None:
     make_report(write(tmp_path, *cells()))
     assert (tmp_path / "plots" / "rtx-policy-goodput_mbit.svg").exists()
     shutil.rmtree(tmp_path / "records")
-    make_report(write(tmp_path, record(metrics={"transfer_s": 3})))
+    make_report(write(tmp_path, *(record(factors={"d2_ms": d2}, metrics={"transfer_s": 3}) for d2 in (1, 2))))
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == [
         "rtx-policy-transfer_s.png",
         "rtx-policy-transfer_s.svg",
@@ -282,7 +297,7 @@ def test_terminal_table(tmp_path: Path) -> None:
     out = io.StringIO()
     print_results(write(tmp_path, *cells()), Console(file=out))
     text = out.getvalue()
-    assert "d2 (ms)" in text and "patched fr-same-rto-alt" in text and "34.00 ± 4.97" in text
+    assert "d2 (ms)" in text and "patched: fr-same-rto-alt" in text and "34.00 ± 4.97" in text
     assert "rtx-policy: 12 runs: 12 ok" in text and "\x1b" not in text
 
 
