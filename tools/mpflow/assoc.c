@@ -72,8 +72,10 @@ static void set_rtx_policy(int fd, const struct options *o)
 	if (setsockopt(fd, IPPROTO_SCTP, SCTP_RTX_POLICY, &policy, sizeof(policy)) == 0)
 		return;
 	if (errno == ENOPROTOOPT)
-		fail(EXIT_USAGE, "--rtx-policy: this kernel cannot choose; expected one with the sctp-multipath patches");
-	fail(EXIT_USAGE, "--rtx-policy %s: refused by the kernel: %s", rtx_policy_names[o->rtx_policy], strerror(errno));
+		fail(EXIT_USAGE, "--rtx-policy: this kernel cannot choose; "
+		     "expected one with the sctp-multipath patches");
+	fail(EXIT_USAGE, "--rtx-policy %s: refused by the kernel: %s",
+	     rtx_policy_names[o->rtx_policy], strerror(errno));
 }
 
 static void subscribe(int fd, uint16_t type)

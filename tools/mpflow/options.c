@@ -38,35 +38,50 @@ const char *const rtx_policy_names[] = { "kernel", "same", "alternate", "fr-same
 #define AT(member)	offsetof(struct options, member)
 
 static const struct option_row rows[] = {
-	{ "--bind", "A[,B...]", ADDRESSES, BOTH, false, AT(bind), 0, 0, NULL, "own addresses; no others are told to the peer" },
+	{ "--bind", "A[,B...]", ADDRESSES, BOTH, false, AT(bind), 0, 0, NULL,
+	  "own addresses; no others are told to the peer" },
 	{ "--to", "A[,B...]", ADDRESSES, ROLE_SEND, false, AT(to), 0, 0, NULL, "the receiver's addresses" },
 	{ "--port", "P", NUMBER, BOTH, false, AT(port), 1, 65535, NULL, "the receiver's port" },
-	{ "--proto", "NAME", NAME, BOTH, false, AT(proto), 0, 0, proto_names, "sctp (default), tcp or mptcp" },
-	{ "--bytes", "N", NUMBER, ROLE_SEND, false, AT(bytes), 1, LARGE, NULL, "send N bytes as fast as possible" },
+	{ "--proto", "NAME", NAME, BOTH, false, AT(proto), 0, 0, proto_names,
+	  "sctp (default), tcp or mptcp" },
+	{ "--bytes", "N", NUMBER, ROLE_SEND, false, AT(bytes), 1, LARGE, NULL,
+	  "send N bytes as fast as possible" },
 	{ "--messages", "N", NUMBER, ROLE_SEND, false, AT(messages), 1, LARGE, NULL, "send N messages" },
-	{ "--duration", "S", SECONDS, ROLE_SEND, false, AT(duration_ns), 0, 1000000, NULL, "send for S seconds" },
-	{ "--size", "BYTES", NUMBER, ROLE_SEND, false, AT(size), HEADER_SIZE, MESSAGE_MAX, NULL, "message size (1400)" },
+	{ "--duration", "S", SECONDS, ROLE_SEND, false, AT(duration_ns), 0, 1000000, NULL,
+	  "send for S seconds" },
+	{ "--size", "BYTES", NUMBER, ROLE_SEND, false, AT(size), HEADER_SIZE, MESSAGE_MAX, NULL,
+	  "message size (1400)" },
 	{ "--interval-us", "N", NUMBER, ROLE_SEND, false, AT(interval_us), 1, 3600000000LL, NULL,
 	  "one message every N microseconds" },
-	{ "--streams", "N", NUMBER, ROLE_SEND, true, AT(streams), 1, 65535, NULL, "use N streams in turn (1)" },
+	{ "--streams", "N", NUMBER, ROLE_SEND, true, AT(streams), 1, 65535, NULL,
+	  "use N streams in turn (1)" },
 	{ "--unordered", NULL, FLAG, ROLE_SEND, true, AT(unordered), 0, 0, NULL, "unordered delivery" },
-	{ "--seed", "N", NUMBER, ROLE_SEND, false, AT(seed), 0, INT64_MAX, NULL, "content of the messages (1)" },
-	{ "--primary", "A", ADDRESSES, ROLE_SEND, true, AT(primary), 0, 0, NULL, "peer address to use first" },
-	{ "--count", "N", NUMBER, ROLE_RECV, false, AT(count), 1, 1024, NULL, "end after N transfers, at once or in turn (1)" },
-	{ "--messages-log", NULL, FLAG, ROLE_RECV, false, AT(messages_log), 0, 0, NULL, "one line per message" },
+	{ "--seed", "N", NUMBER, ROLE_SEND, false, AT(seed), 0, INT64_MAX, NULL,
+	  "content of the messages (1)" },
+	{ "--primary", "A", ADDRESSES, ROLE_SEND, true, AT(primary), 0, 0, NULL,
+	  "peer address to use first" },
+	{ "--count", "N", NUMBER, ROLE_RECV, false, AT(count), 1, 1024, NULL,
+	  "end after N transfers, at once or in turn (1)" },
+	{ "--messages-log", NULL, FLAG, ROLE_RECV, false, AT(messages_log), 0, 0, NULL,
+	  "one line per message" },
 	{ "--series", "S", SECONDS, ROLE_RECV, false, AT(series_ns), 0, 1000000, NULL,
 	  "delay and goodput per S seconds in the result, 500 points at most" },
-	{ "--timeout", "S", SECONDS, BOTH, false, AT(timeout_ns), 0, 10000000, NULL, "give up after S seconds" },
+	{ "--timeout", "S", SECONDS, BOTH, false, AT(timeout_ns), 0, 10000000, NULL,
+	  "give up after S seconds" },
 	{ "--sndbuf", "BYTES", NUMBER, BOTH, false, AT(sndbuf), 1, INT32_MAX / 2, NULL, "send buffer" },
 	{ "--rcvbuf", "BYTES", NUMBER, BOTH, false, AT(rcvbuf), 1, INT32_MAX / 2, NULL, "receive buffer" },
 	{ "--nodelay", NULL, FLAG, BOTH, false, AT(nodelay), 0, 0, NULL, "switch Nagle's algorithm off" },
-	{ "--rto-initial", "MS", NUMBER, BOTH, true, AT(rto_initial), 1, 86400000, NULL, "first retransmission timeout" },
+	{ "--rto-initial", "MS", NUMBER, BOTH, true, AT(rto_initial), 1, 86400000, NULL,
+	  "first retransmission timeout" },
 	{ "--rto-min", "MS", NUMBER, BOTH, true, AT(rto_min), 1, 86400000, NULL, "its lower bound" },
 	{ "--rto-max", "MS", NUMBER, BOTH, true, AT(rto_max), 1, 86400000, NULL, "its upper bound" },
 	{ "--pmr", "N", NUMBER, BOTH, true, AT(pmr), 1, 65535, NULL, "Path.Max.Retrans" },
-	{ "--hb-interval", "MS", NUMBER, BOTH, true, AT(hb_interval), 0, 86400000, NULL, "heartbeat interval" },
-	{ "--sack-delay", "MS", NUMBER, BOTH, true, AT(sack_delay), 0, 500, NULL, "delayed SACK; 0: SACK every packet" },
-	{ "--sack-freq", "N", NUMBER, BOTH, true, AT(sack_freq), 1, 65535, NULL, "SACK after N packets at the latest" },
+	{ "--hb-interval", "MS", NUMBER, BOTH, true, AT(hb_interval), 0, 86400000, NULL,
+	  "heartbeat interval" },
+	{ "--sack-delay", "MS", NUMBER, BOTH, true, AT(sack_delay), 0, 500, NULL,
+	  "delayed SACK; 0: SACK every packet" },
+	{ "--sack-freq", "N", NUMBER, BOTH, true, AT(sack_freq), 1, 65535, NULL,
+	  "SACK after N packets at the latest" },
 	{ "--max-burst", "N", NUMBER, BOTH, true, AT(max_burst), 0, 65535, NULL, "Max.Burst" },
 	{ "--rtx-policy", "NAME", NAME, BOTH, true, AT(rtx_policy), 0, 0, rtx_policy_names,
 	  "where retransmissions go: kernel, same, alternate or fr-same-rto-alt" },
@@ -78,7 +93,8 @@ static const struct option_row rows[] = {
 
 static noreturn void help(void)
 {
-	puts("usage: mpflow send --bind A[,B...] --to A[,B...] --port P (--bytes N | --messages N | --duration S) [option...]\n"
+	puts("usage: mpflow send --bind A[,B...] --to A[,B...] --port P\n"
+	     "                   (--bytes N | --messages N | --duration S) [option...]\n"
 	     "       mpflow recv --bind A[,B...] --port P [option...]\n"
 	     "Sends checked messages over SCTP, TCP or MPTCP and says what arrived when, as JSON lines.\n");
 	for (size_t i = 0; i < ROWS; i++) {
@@ -240,7 +256,7 @@ static void check_together(const struct options *o, const bool *given)
 	int amounts = (o->bytes != NOT_GIVEN) + (o->messages != NOT_GIVEN) + (o->duration_ns != NOT_GIVEN);
 
 	if (o->bind.count == 0)
-		fail(EXIT_USAGE, "--bind: missing; expected the own addresses to use, e.g. --bind 192.0.2.1,198.51.100.1");
+		fail(EXIT_USAGE, "--bind: missing; expected the own addresses to use, e.g. 192.0.2.1,198.51.100.1");
 	if (o->role == ROLE_SEND && o->to.count == 0)
 		fail(EXIT_USAGE, "--to: missing; expected the receiver's addresses");
 	if (o->port == NOT_GIVEN)
@@ -248,18 +264,19 @@ static void check_together(const struct options *o, const bool *given)
 	if (o->role == ROLE_SEND && amounts != 1)
 		fail(EXIT_USAGE, "--bytes, --messages, --duration: expected exactly one of them, got %d", amounts);
 	if (o->to.count && o->to.item[0].sock.ss_family != o->bind.item[0].sock.ss_family)
-		fail(EXIT_USAGE, "--to: %s is not of the family of --bind %s", o->to.item[0].text, o->bind.item[0].text);
+		fail(EXIT_USAGE, "--to: %s is not of the family of --bind %s",
+		     o->to.item[0].text, o->bind.item[0].text);
 	if (o->primary.count > 1)
 		fail(EXIT_USAGE, "--primary: expected one address, got %zu", o->primary.count);
 	for (size_t i = 0; i < ROWS && o->proto != PROTO_SCTP; i++)
 		if (given[i] && rows[i].sctp_only)
 			fail(EXIT_USAGE, "%s: only with --proto sctp", rows[i].name);
 	if (o->proto != PROTO_SCTP && o->role == ROLE_SEND && (o->bind.count > 1 || o->to.count > 1))
-		fail(EXIT_USAGE, "%s: %s takes one address%s", o->bind.count > 1 ? "--bind" : "--to", proto_names[o->proto],
-		     o->proto == PROTO_MPTCP ? "; the others are set by 'ip mptcp endpoint'" : "");
+		fail(EXIT_USAGE, "%s: %s takes one address%s", o->bind.count > 1 ? "--bind" : "--to",
+		     proto_names[o->proto], o->proto == PROTO_MPTCP ? "; the others are set by 'ip mptcp endpoint'" : "");
 	for (size_t i = 0; i < o->bind.count; i++)
 		if (o->proto == PROTO_SCTP && address_is_any(&o->bind.item[i]))
-			fail(EXIT_USAGE, "--bind: %s would tell the peer every address of this host; expected those to use",
+			fail(EXIT_USAGE, "--bind: %s would tell the peer every address; expected those to use",
 			     o->bind.item[i].text);
 }
 

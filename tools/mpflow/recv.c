@@ -73,7 +73,7 @@ static void start_flow(struct receiver *r, int fd)
 	transport_write_connected(r->json, fd, r->o, flow->result.association);
 }
 
-/* Nobody else is to come. MPTCP's listeners stay: the further paths of a connection come in through them. */
+/* Nobody else is to come. MPTCP's listeners stay: a connection's further paths come in through them. */
 static void stop_listening(struct receiver *r)
 {
 	for (size_t i = 0; i < r->listener_count; i++) {
@@ -95,7 +95,7 @@ static void accept_flows(struct receiver *r)
 		stop_listening(r);
 }
 
-/* The sender waits for this close, but SCTP's has its SHUTDOWN ACK already: there the end of the closing can wait. */
+/* The sender waits for this close; SCTP's does not, it has its SHUTDOWN ACK: there the end can wait. */
 static void close_flow(struct receiver *r, struct flow *flow)
 {
 	if (flow->result.status != STATUS_OK) {

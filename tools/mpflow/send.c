@@ -283,7 +283,8 @@ static void check_size(int fd, const struct options *o)
 
 	if (o->proto == PROTO_SCTP && transport_get(fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf)) &&
 	    o->size > sndbuf)
-		fail(EXIT_USAGE, "--size: %d is larger than the send buffer of %d; raise --sndbuf", (int)o->size, sndbuf);
+		fail(EXIT_USAGE, "--size: %d is larger than the send buffer of %d; raise --sndbuf",
+		     (int)o->size, sndbuf);
 }
 
 enum exit_code send_run(struct options *o, struct json *j)

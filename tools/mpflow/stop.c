@@ -8,7 +8,10 @@
 
 #include "fail.h"
 
-/* A descriptor that becomes readable on ^C or SIGTERM, which from now on do nothing else: there is a result to write. */
+/*
+ * A descriptor that becomes readable on ^C or SIGTERM, which from now on do nothing
+ * else: there is a result to write.
+ */
 int stop_open(void)
 {
 	sigset_t set;

@@ -20,7 +20,8 @@ static int failures;
 
 #define EXPECT_TEXT(got, wanted) do {								\
 	if (strcmp(got, wanted)) {								\
-		fprintf(stderr, "%s:%d: %s: got      %s\nexpected %s\n", __FILE__, __LINE__, __func__, got, wanted);	\
+		fprintf(stderr, "%s:%d: %s:\n", __FILE__, __LINE__, __func__);			\
+		fprintf(stderr, "     got %s\nexpected %s\n", got, wanted);			\
 		failures++;									\
 	}											\
 } while (0)
