@@ -142,7 +142,8 @@ def run(options: argparse.Namespace) -> int:
 
 def summary(shown: Progress, out: Path, total: int) -> int:
     print(
-        f"{total} runs, {shown.bad} not ok; records in {out}/records; see: testbed/lab report {shlex.quote(str(out))}"
+        f"{total} runs, {shown.bad} not ok; records in {out}/records;"
+        f" see: testbed/lab report {shlex.quote(str(out))}"
     )
     return 1 if shown.bad else 0
 

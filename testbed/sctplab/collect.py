@@ -15,6 +15,7 @@ wire_mbit.PATH    what left the middle towards the receiver, headers included, /
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 from sctplab.model import Flow, Path, RunSpec
@@ -67,10 +68,8 @@ def events_of(outcome: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 def result_of(outcome: dict[str, Any] | None) -> dict[str, Any]:
     """The program's last "result" event; iperf3's own summary in the same words."""
-    for event in reversed(events_of(outcome)):
-        if event.get("event") == "result":
-            return event
-    return iperf3_result((outcome or {}).get("output", ""))
+    results = [event for event in events_of(outcome) if event.get("event") == "result"]
+    return results[-1] if results else iperf3_result((outcome or {}).get("output", ""))
 
 
 def iperf3_result(output: str) -> dict[str, Any]:
@@ -128,7 +127,7 @@ def metrics(spec: RunSpec, result: dict[str, Any], counters: dict[str, dict[str,
     }
     pairs = [ends[flow.name] for flow in main]
     found |= speed(spec, main[0], pairs)
-    found |= delays(spec, result, [flow for flow in result["flows"] if flow["name"] == main[0].name][0])
+    found |= delays(spec, result, next(flow for flow in result["flows"] if flow["name"] == main[0].name))
     if any(flow.kind == "sctp" for flow in spec.flows):
         found |= recovery(counters[main[0].hosts[0]], pairs)
     for path in paths:
@@ -209,7 +208,7 @@ def series(spec: RunSpec, result: dict[str, Any]) -> dict[str, list[list[float]]
         found["message_delay"] = thinned(log)
     receiver = next(flow for flow in spec.flows if flow.name == main).hosts[1]
     samples = [(item["t"] - start, item["rx_bytes"][receiver]) for item in result["samples"]]
-    for (t0, old), (t1, new) in zip(samples, samples[1:], strict=False):
+    for (t0, old), (t1, new) in pairwise(samples):
         for name, value in new.items():
             mbit = (value - old.get(name, 0)) * 8e-6 / (t1 - t0)
             found.setdefault(f"wire_mbit.{name}", []).append([round(t1, 6), round(mbit, 6)])

@@ -29,7 +29,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Means:
-    """What all flows of a run share: path of mpflow, seed of the payload, interval of time series (0 = none)."""
+    """What all flows of a run share: path of mpflow, seed of payloads, interval of time series (0 = none)."""
 
     mpflow: str
     payload_seed: int
@@ -38,7 +38,7 @@ class Means:
 
 @dataclass(frozen=True)
 class Load:
-    """A flow's processes. STEADY: needs no CPU time to pass for time to pass, so it may run under inf-cpu."""
+    """A flow's processes. STEADY: they sleep while they wait, so virtual time may ignore CPU use."""
 
     name: str
     start_s: float
@@ -97,7 +97,7 @@ def mpflow(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
     send += option("streams", flow.streams if flow.streams > 1 else None)
     send += option("rtx-policy", flow.rtx_policy)
     setup = mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else ()
-    ready = '"event":"ready"'
+    ready = '"event": "ready"'
     return Load(flow.name, flow.start_s, flow.background, Process(receiver, tuple(recv), ready),
                 Process(sender, tuple(send)), setup)  # fmt: skip
 

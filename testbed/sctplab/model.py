@@ -82,7 +82,15 @@ class Path:
 
 @dataclass(frozen=True)
 class Topology:
+    """Paths, and what the sender's segmentation offload does to them.
+
+    none: every packet is built as it crosses. host: the sender builds super-packets that are cut before
+    the network, as a NIC does. whole: super-packets cross, and are queued and lost, whole, as they are
+    between containers on one machine.
+    """
+
     paths: tuple[Path, ...] = field(metadata=tables(Path, at_least=1))
+    offload: str = field(default="none", metadata=choice("none", "host", "whole"))
 
     def validate(self, at: At) -> None:
         unique([path.name for path in self.paths], at("paths"))

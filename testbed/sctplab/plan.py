@@ -95,7 +95,7 @@ def capture(where: str, interface: str) -> Command:
 
 
 def events(spec: RunSpec) -> Iterator[TimedCommands]:
-    """Events in time order; each direction's values are carried along, so that a later change starts from them."""
+    """Events in time order; a direction's values are carried along: a change starts from the last ones."""
     now = {(path.name, one): getattr(path, one) for path in spec.topology.paths for one in directions("both")}
     ordered = sorted(enumerate(spec.events, 1), key=lambda item: item[1].at_s)
     for number, event in ordered:

@@ -174,7 +174,7 @@ def keep_captures(folder: Path, target: Path) -> None:
 def perform_all(
     jobs: list[Job], bench: Bench, workers: int, report: Callable[[Job, dict[str, Any]], None]
 ) -> None:
-    """All runs, WORKERS at a time; REPORT hears of each. On any error what runs is ended, nothing half-done stays."""
+    """All runs, WORKERS at a time; REPORT hears of each. An error ends what runs; nothing half-done stays."""
     with ThreadPoolExecutor(max_workers=workers) as pool:
         waiting = {pool.submit(perform, job, bench): job for job in jobs}
         try:

@@ -60,17 +60,8 @@ from sctplab.model import Path as LinkPath
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 SYSCTL_KEYS = ["sysctl", "sysctl_host1", "sysctl_host2"]
-TABLES = [
-    "reference",
-    "repeat",
-    "factors",
-    "topology",
-    "flows",
-    "events",
-    "variants",
-    "limits",
-    "measure",
-] + SYSCTL_KEYS
+OPTIONAL = ["reference", "repeat", "factors", "events", "variants", "limits", "measure", *SYSCTL_KEYS]
+TABLES = ["topology", "flows", *OPTIONAL]
 VARIANT_KEYS = ["kernels", "flow", *SYSCTL_KEYS]
 DIRECTION_KEYS = [f.name for f in fields(Direction)]
 PATH_KEYS = [f.name for f in fields(LinkPath)] + DIRECTION_KEYS
@@ -187,9 +178,8 @@ def set_factors(scenario: Scenario, assignments: list[str]) -> dict[str, tuple[A
         if not equals or not values:
             raise LabError(f"--set: got {assignment!r}, expected FACTOR=VALUE[,VALUE...]")
         if name not in known:
-            raise LabError(
-                f"--set {name}: {scenario.name} has no such factor; expected one of {', '.join(known) or 'none'}"
-            )
+            factors = ", ".join(known) or "none"
+            raise LabError(f"--set {name}: {scenario.name} has no such factor; expected one of {factors}")
         given[name] = tuple(typed(name, word, scenario.factors[name][0]) for word in values.split(","))
     return given
 
@@ -271,7 +261,10 @@ def one_run(
         "variant": variant,
         "factors": cell,
         "seed": seed,
-        "topology": {"paths": [split_path(path, i, at) for i, path in enumerate(paths(tree, at), 1)]},
+        "topology": {
+            **tree["topology"],
+            "paths": [split_path(path, i, at) for i, path in enumerate(paths(tree, at), 1)],
+        },
         "flows": flows(tree["flows"], changes.get("flow", {}), at),
         "events": tree.get("events", []),
         "sysctl": both_hosts(tree, changes, at),
@@ -285,7 +278,7 @@ def one_run(
 
 def paths(tree: Mapping[str, Any], at: At) -> list[Any]:
     topology = mapping(tree["topology"], at("topology"))
-    refuse_unknown(topology, ["paths"], at.inside("topology"))
+    refuse_unknown(topology, ["paths", "offload"], at.inside("topology"))
     found = topology.get("paths")
     if not isinstance(found, list) or not found:
         raise at.inside("topology")("paths").refuse(found, "at least one [[topology.paths]]")

@@ -16,8 +16,8 @@ Decisions
   Its rate counts the Ethernet header (14 bytes).
 - Jitter does not reorder: a netem with a rate never lets a packet leave before the one it queued earlier.
   reorder_pct does: that share of the packets passes both the delay line and the rate.
-- Segmentation offloads are off (ethtool, and gso_max_segs 1), or one netem "packet" would hold several; checksum
-  offload too, so that captures hold real checksums.
+- Segmentation offloads are off (ethtool, and gso_max_segs 1), or one netem "packet" would hold several;
+  checksum offload too, so that captures hold real checksums. Topology.offload says what else may be.
 - Neighbours are static, duplicate address detection is off: no ARP or ND packet is ever lost, or captured.
 - Source-based routing: what leaves from a path's address takes that path (one table per path).
 """
@@ -30,7 +30,8 @@ from dataclasses import dataclass
 
 from sctplab.model import HOSTS, Direction, Path, Topology, derive_seed
 
-OFFLOADS = ("tx", "tso", "gso", "gro")
+NETWORK_OFFLOADS = ("tx", "tso", "gso", "gro")
+HOST_OFFLOADS = ("tx-sctp-segmentation",)
 NO_IPV6 = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
 QUIET_IPV6 = (
     "net.ipv6.conf.all.accept_dad=0",
@@ -126,7 +127,7 @@ def build_commands(topology: Topology, seed: int) -> list[Command]:
 def pair(topology: Topology, path: Path, host: str) -> Command:
     """The veth pair between a host and a middle."""
     near, far = ends(topology, path, host)
-    common = f"mtu {path.mtu} gso_max_segs 1"
+    common = f"mtu {path.mtu}" + (" gso_max_segs 1" if topology.offload != "whole" else "")
     return command(
         "",
         f"ip link add {near.interface} netns {near.where} address {near.mac} {common} type veth"
@@ -202,7 +203,10 @@ def netem(
 
 
 def offload_commands(topology: Topology) -> list[Command]:
-    off = " ".join(f"{name} off" for name in OFFLOADS)
+    if topology.offload == "whole":
+        return []
+    names = NETWORK_OFFLOADS + (HOST_OFFLOADS if topology.offload == "none" else ())
+    off = " ".join(f"{name} off" for name in names)
     lines = [ends(topology, path, host) for path in topology.paths for host in HOSTS]
     return [command(end.where, f"ethtool -K {end.interface} {off}") for line in lines for end in line]
 

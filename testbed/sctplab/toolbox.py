@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SETUP = ROOT / "tools" / "setup"
 PACKAGES = {
     "setarch": "util-linux",
+    "taskset": "util-linux",
     "ethtool": "ethtool",
     "tcpdump": "tcpdump",
     "iperf3": "iperf3",
@@ -37,7 +38,7 @@ def missing(programs: list[str], path: str) -> str:
 
 def needed(specs: list[RunSpec]) -> list[str]:
     """Programs that these runs use beside those that the laboratory builds itself."""
-    programs = ["setarch", "/usr/bin/python3", "ethtool", "make", "cc"]
+    programs = ["setarch", "taskset", "/usr/bin/python3", "ethtool", "make", "cc"]
     if any(spec.pcap for spec in specs):
         programs.append("tcpdump")
     if any(flow.kind == "iperf3" for spec in specs for flow in spec.flows):

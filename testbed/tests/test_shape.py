@@ -31,7 +31,10 @@ def test_build_commands_are_golden(families: tuple[str, ...]) -> None:
     [
         (LINK, "limit 1000 delay 25ms loss random 0% rate 10000000bit seed 7"),
         (Direction(34.368, loss_pct=2.5), "limit 1000 delay 0ms loss random 2.5% rate 34368000bit seed 7"),
-        (Direction(1, 20, jitter_ms=5, queue_pkts=50), "limit 50 delay 20ms 5ms loss random 0% rate 1000000bit seed 7"),
+        (
+            Direction(1, 20, jitter_ms=5, queue_pkts=50),
+            "limit 50 delay 20ms 5ms loss random 0% rate 1000000bit seed 7",
+        ),
         (
             Direction(1, 20, gemodel=GeModel(p=1, r=30, one_h=80, one_k=0.1)),
             "limit 1000 delay 20ms loss gemodel 1% 30% 80% 0.1% rate 1000000bit seed 7",
@@ -76,7 +79,10 @@ def test_cut_and_heal_restate_the_whole_qdisc(spec: RunSpec) -> None:
     assert [at_s for at_s, _ in made] == [3, 9]
     assert len(made[0][1]) == 1 and len(made[1][1]) == 2
     cut, heal = made[0][1][0], made[1][1][0]
-    assert "tc qdisc change dev to-host2 root netem limit 1000 delay 10ms loss random 100% rate 34368000bit" in cut
+    assert (
+        "tc qdisc change dev to-host2 root netem limit 1000 delay 10ms loss random 100% rate 34368000bit"
+        in cut
+    )
     assert "loss random 0% rate 34368000bit" in heal
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -62,6 +64,24 @@ class Place(Protocol):
         """The environment of that command."""
 
 
+@contextmanager
+def own_cpu() -> Iterator[list[str]]:
+    """Words that pin a command to a CPU no other run has, [] when all are taken.
+
+    A run in UML is one line of work that hops between processes; on one CPU it is two to three times faster.
+    The claim is a socket name: other users of this machine see it, and it ends with the process.
+    """
+    with socket.socket(socket.AF_UNIX) as claim:
+        for cpu in sorted(os.sched_getaffinity(0)):
+            try:
+                claim.bind(f"\0sctplab-cpu{cpu}")
+            except OSError:
+                continue
+            yield ["taskset", "-c", str(cpu)]
+            return
+        yield []
+
+
 class Processes:
     """The process groups that are alive, so that an interrupt can end exactly these."""
 
@@ -78,8 +98,8 @@ class Processes:
         """Start ARGV in its own process group, wait, and leave no process of that group behind."""
         started = time.monotonic()
         console = folder / "console"
-        with console.open("wb") as out:
-            process = self._start(argv, environment, folder, out.fileno())
+        with console.open("wb") as out, own_cpu() as pinned:
+            process = self._start(pinned + argv, environment, folder, out.fileno())
             timed_out = False
             try:
                 process.wait(wall_s)
@@ -123,7 +143,5 @@ class Processes:
 
 
 def kill_group(group: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        pass

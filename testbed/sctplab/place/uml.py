@@ -21,7 +21,7 @@ from sctplab.place.base import Kernel, RunError, Tools
 ROOT = AGENT.parent.parent
 BUILD = ROOT / "tools" / "build" / "kernel"
 MEMORY_MB = 512
-EPOCH = 1700000000  # every run starts at this second
+EPOCH_NS = 1_700_000_000_000_000_000  # every run starts at this moment
 
 
 class Uml:
@@ -45,7 +45,7 @@ class Uml:
             *(f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw"),
             f"uml_seed={derive_seed(spec.seed, 'kernel')}",
             "time-travel=inf-cpu" if steady else "time-travel",
-            f"time-travel-start={EPOCH}",
+            f"time-travel-start={EPOCH_NS}",
             *("con=null", "con0=null,fd:1", "quiet", "panic=-1"),
             *(f"init={PYTHON[0]}", "--", *PYTHON[1:], quoted(str(AGENT / "init.py")), quoted(folder)),
         ]
