@@ -63,7 +63,16 @@ def load_bases(path: Path = ROOT / "patches" / "bases.toml") -> dict[str, Base]:
         raise Problem(f"{path}: not found: it lists the kernel versions the series is kept for") from None
     except tomllib.TOMLDecodeError as error:
         raise Problem(f"{path}: not TOML: {error}") from None
-    return {name: _base(name, table, path) for name, table in data.items()}
+    reference = data.pop("reference", None)
+    bases = {name: _base(name, table, path) for name, table in data.items()}
+    if reference not in bases:
+        raise Problem(f"{path}: reference = {reference!r}: expected one of {', '.join(bases)}")
+    return bases
+
+
+def reference_base(path: Path = ROOT / "patches" / "bases.toml") -> str:
+    """The base that patches/common/ is written on: its line numbers are those of this one."""
+    return str(tomllib.loads(path.read_text(encoding="utf-8"))["reference"])
 
 
 def find_base(name: str, path: Path = ROOT / "patches" / "bases.toml") -> Base:

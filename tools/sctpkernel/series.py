@@ -38,6 +38,31 @@ def _read(path: Path) -> Patch:
     return Patch(path, path.read_text(encoding="utf-8"))
 
 
+def _head(text: str) -> tuple[list[str], list[str]]:
+    """The lines of a series file up to the first empty one, when they name no patch, and the rest."""
+    lines = text.splitlines()
+    end = lines.index("") + 1 if "" in lines else 0
+    return ([], lines) if series_names("\n".join(lines[:end])) else (lines[:end], lines[end:])
+
+
+def update_series(text: str, names: Sequence[str]) -> str:
+    """The text of a series file that lists `names` in order; comments stay above their patch."""
+    above: dict[str, list[str]] = {}
+    own_line: dict[str, str] = {}
+    waiting: list[str] = []
+    head, body = _head(text)
+    for line in body:
+        listed = series_names(line)
+        waiting.append(line)
+        if listed and listed[0] in names:
+            above[listed[0]], own_line[listed[0]] = waiting[:-1], line
+            waiting = []
+        elif listed:  # dropped: its comments are the heading of what follows, too
+            waiting.pop()
+    lines = [line for name in names for line in [*above.get(name, []), own_line.get(name, name)]]
+    return "".join(f"{line}\n" for line in [*head, *lines, *waiting])
+
+
 def load_series(base: str, patches: Path = PATCHES) -> list[Patch]:
     """The patches of a base in order; one in patches/BASE/ replaces its namesake in common/."""
     path = patches / f"series-{base}"

@@ -2,8 +2,7 @@
 """Kernel source: unpacked once per version, and trees with a list of patches applied on top of it.
 
 A patched tree consists of hard links to the unpacked source; only files that a patch touches are files of its
-own. When the patches change, just those files are written again, so that make rebuilds what depends on them and
-nothing else.
+own. When the patches change, just those files are written again: make rebuilds what depends on them, no more.
 """
 
 from __future__ import annotations
@@ -66,6 +65,14 @@ def touched_files(patches: Sequence[Patch]) -> list[str]:
     return sorted({name for patch in patches for name in _TARGET.findall(patch.text)})
 
 
+def copy_touched(source: Path, patches: Sequence[Patch], target: Path) -> None:
+    """Copy the files that `patches` touch, and what decides how git shows a diff, to `target`."""
+    for name in [".gitattributes", *touched_files(patches)]:
+        if (source / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source / name, target / name)
+
+
 def apply_patch(tree: Path, patch: Patch, source_name: str) -> None:
     """Apply one patch to the files below `tree`. Lines may have moved, context may not differ."""
     env = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent), "LC_ALL": "C"}
@@ -88,10 +95,7 @@ def apply_patch(tree: Path, patch: Patch, source_name: str) -> None:
 def _patched_files(source: Path, patches: Sequence[Patch], scratch: Path) -> dict[str, Path | None]:
     """Touched file name -> its patched copy below `scratch`, or None when the patches leave no such file."""
     names = touched_files(patches)
-    for name in names:
-        if (source / name).is_file():
-            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source / name, scratch / name)
+    copy_touched(source, patches, scratch)
     for patch in patches:
         apply_patch(scratch, patch, source.name)
     return {name: scratch / name if (scratch / name).is_file() else None for name in names}

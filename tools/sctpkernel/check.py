@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tools/patch/check: are the stored patches in order, and do they survive the way into a tree and back?"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from sctpkernel.bases import Base, find_base, load_bases, package_version, reference_base, tested_warning
+from sctpkernel.errors import FAILED, Problem, run_main, warn
+from sctpkernel.export import same_but_for_place
+from sctpkernel.git import git, series_commits
+from sctpkernel.numbering import number
+from sctpkernel.patchfile import essence, faults, from_commit, parse
+from sctpkernel.series import PATCHES, Patch, load_series, load_testbed
+from sctpkernel.source import copy_touched, unpacked
+from sctpkernel.tree import apply_series, commit_source
+
+# Whoever submits a patch signs it; and net/sctp is in MAINTAINERS as a folder, so that new files are, too.
+CHECKPATCH_IGNORES = ("MISSING_SIGN_OFF", "FILE_PATH_CHANGES")
+
+
+def check_forms(patches: Path, bases: Sequence[str]) -> list[str]:
+    """Faults in the form of any stored patch."""
+    paths = sorted(patches.rglob("*.patch"))
+    return [fault for path in paths for fault in faults(path.read_text(encoding="utf-8"), path, list(bases))]
+
+
+def check_variants(patches: Path, bases: Iterable[str]) -> list[str]:
+    """Patches of one base that say the same as the common one."""
+    found = []
+    for path in sorted(path for base in bases for path in (patches / base).glob("*.patch")):
+        common = patches / "common" / path.name
+        if common.is_file() and essence(_diff(common)) == essence(_diff(path)):
+            found.append(f"{path}: differs from {common} in line numbers only: remove it")
+    return found
+
+
+def _diff(path: Path) -> str:
+    return parse(path.read_text(encoding="utf-8"), path).diff
+
+
+def check_lists(patches: Path, bases: Sequence[Base]) -> list[str]:
+    """Faults in what the series files name, in which order, and for which bases the patches say they are."""
+    found: list[str] = []
+    listed: set[Path] = set()
+    for base in bases:
+        path = patches / f"series-{base.name}"
+        if not path.is_file():
+            if base.state == "supported":
+                found.append(f"{path}: not found: base {base.name} is supported")
+            continue
+        series = load_series(base.name, patches)
+        numbers = [number(patch.name) for patch in series]
+        if numbers != sorted(set(numbers)):
+            found.append(
+                f"{path}: the numbers of the patches do not rise: tools/patch/export {base.name} renames them"
+            )
+        for patch in series:
+            listed.add(patch.path)
+            if base.name not in parse(patch.text, patch.path).field("Bases").split():
+                found.append(f"{patch.path}: field Bases: lacks {base.name}, whose series names the patch")
+    names = {path.name for path in listed}
+    unlisted = [path for path in patches.glob("common/*") if path.name not in names]
+    unlisted += [path for base in bases for path in patches.glob(f"{base.name}/*") if path not in listed]
+    return found + [f"{path}: no series names it: remove it or list it" for path in sorted(unlisted)]
+
+
+def round_trip(source: Path, patches: Sequence[Patch], exact: bool) -> list[str]:
+    """Apply `patches` to `source` as commits and export them again: faults where a text does not come back.
+
+    Only files that a patch touches are committed. `exact`: line numbers count, too.
+    """
+    with tempfile.TemporaryDirectory(prefix="round-trip-") as folder:
+        work, bare = Path(folder, "work"), Path(folder, "base.git")
+        tree = Path(folder, "tree")
+        for path in (work, bare, tree):
+            path.mkdir()
+        copy_touched(source, patches, work)
+        commit_source(bare, work, source.name)
+        git(tree, "clone", "--quiet", str(bare), ".")
+        apply_series(tree, patches)
+        found = []
+        for patch, commit in zip(patches, series_commits(tree), strict=True):
+            back = from_commit(tree, commit)
+            same = back.render() == patch.text
+            if not same and (exact or not same_but_for_place(back, parse(patch.text, patch.path))):
+                found.append(f"{patch.path}: comes back changed: run tools/patch/tree and export")
+    return found
+
+
+def checkpatch(source: Path, patches: Sequence[Patch]) -> list[str]:
+    """What the kernel's own style checker says, strictly."""
+    found = []
+    for patch in patches:
+        options = [
+            "--strict",
+            "--terse",
+            "--no-summary",
+            "--show-types",
+            f"--ignore={','.join(CHECKPATCH_IGNORES)}",
+        ]
+        command = [str(source / "scripts/checkpatch.pl"), *options, f"--root={source}", str(patch.path)]
+        done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        found += lines
+        if done.returncode and not lines:
+            found.append(f"{patch.path}: checkpatch failed: {done.stderr.strip()}")
+    return found
+
+
+def quick(patches: Path = PATCHES) -> list[str]:
+    """All that can be told without a kernel source."""
+    bases = load_bases(patches / "bases.toml")
+    found = check_forms(patches, list(bases))
+    return found or check_variants(patches, bases) + check_lists(patches, list(bases.values()))
+
+
+def full(base: Base) -> list[str]:
+    """Apply, export again and checkpatch one base."""
+    source = unpacked(base)
+    warning = tested_warning(base, package_version(base.package))
+    if warning:
+        warn(warning)
+    exact = base.name == reference_base() and not warning
+    found = []
+    for patches in (load_series(base.name), load_testbed(base.name)):
+        if patches:
+            found += round_trip(source, patches, exact) + checkpatch(source, patches)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command: one line per fault, nothing and exit code 0 for none."""
+    parser = argparse.ArgumentParser(
+        prog="tools/patch/check",
+        description="Check the stored patches: form, series files, that each applies without fuzz "
+        "and comes back unchanged, and what checkpatch --strict says.",
+    )
+    parser.add_argument("base", nargs="?", help="kernel version (default: all supported ones)")
+    parser.add_argument("--quick", action="store_true", help="only what needs no kernel source")
+    given = parser.parse_args(arguments)
+    bases = (
+        [find_base(given.base)]
+        if given.base
+        else [base for base in load_bases().values() if base.state == "supported"]
+    )
+    found = quick()
+    if not found and not given.quick:
+        found = [fault for base in bases for fault in full(base)]
+    for fault in found:
+        print(fault)
+    if found:
+        raise Problem(f"{len(found)} faults", FAILED)
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("tools/patch/check", main)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tools/patch/export: write the commits of a kernel tree back as the series of a base."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sctpkernel.bases import find_base, reference_base
+from sctpkernel.errors import Problem, run_main, warn
+from sctpkernel.git import git, series_commits, try_git
+from sctpkernel.numbering import assign
+from sctpkernel.patchfile import Stored, essence, from_commit, parse
+from sctpkernel.paths import ROOT
+from sctpkernel.series import PATCHES, load_series, series_names, update_series
+
+EXPORTED = "refs/sctp-multipath/exported"  # the commit whose series is in patches/
+
+
+def tree_path(base: str) -> Path:
+    """Where tools/patch/tree makes the tree of a base."""
+    return ROOT / "build" / f"tree-{base}"
+
+
+def stored_series(repository: Path, base: str, old: Mapping[str, Stored]) -> dict[str, Stored]:
+    """File name -> patch for all commits of the tree, in order.
+
+    old  present file name -> patch. A commit with the subject of one of them keeps its name, and takes the
+         fields from it that its own message lacks.
+    """
+    new = [from_commit(repository, commit) for commit in series_commits(repository)]
+    known = {patch.subject: name for name, patch in old.items()}
+    names = assign([patch.subject for patch in new], known)
+    defaults = {"Forwarded": "no", "Bases": base}
+    result = {}
+    for name, patch in zip(names, new, strict=True):
+        before = old.get(known.get(patch.subject, ""))
+        fields = {key: before.field(key) if before else value for key, value in defaults.items()}
+        result[name] = patch.with_fields({key: fields[key] or defaults[key] for key in defaults})
+    return result
+
+
+def same_but_for_place(one: Stored, other: Stored) -> bool:
+    """Whether two patches differ at most in where their changes are."""
+    words = one.author == other.author and one.message == other.message
+    return words and essence(one.diff) == essence(other.diff)
+
+
+def target(name: str, patch: Stored, base: str, patches: Path) -> Path | None:
+    """The file a patch goes to, or None when the common one serves this base as it is.
+
+    patches/common/ is written on the reference base; another base gets a file of its own where it differs.
+    """
+    own, common = patches / base / name, patches / "common" / name
+    if own.is_file():
+        return own
+    if base == reference_base(patches / "bases.toml") or not common.is_file():
+        return common
+    return None if same_but_for_place(patch, parse(common.read_text(encoding="utf-8"), common)) else own
+
+
+def write_series(base: str, series: Mapping[str, Stored], patches: Path) -> list[str]:
+    """Write a series to `patches`; what was added, changed or removed, one line each."""
+    listing = patches / f"series-{base}"
+    text = listing.read_text(encoding="utf-8") if listing.is_file() else ""
+    done = []
+    for name, patch in series.items():
+        path = target(name, patch, base, patches)
+        before = path.read_text(encoding="utf-8") if path and path.is_file() else None
+        if path and before != patch.render():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(patch.render(), encoding="utf-8")
+            done.append(f"{'added' if before is None else 'changed'} {path.relative_to(patches)}")
+    changed = update_series(text, list(series))
+    if changed != text:
+        listing.write_text(changed, encoding="utf-8")
+        done.append(f"changed {listing.name}")
+    return done + _remove(set(series_names(text)) - set(series), base, patches)
+
+
+def _remove(names: set[str], base: str, patches: Path) -> list[str]:
+    """Remove files that were in the series; a common one only when no other base lists it."""
+    lists = [path for path in patches.glob("series-*") if path.name != f"series-{base}"]
+    elsewhere = {name for path in lists for name in series_names(path.read_text(encoding="utf-8"))}
+    paths = [patches / base / name for name in sorted(names)]
+    paths += [patches / "common" / name for name in sorted(names - elsewhere)]
+    present = [path for path in paths if path.is_file()]
+    for path in present:
+        path.unlink()
+    return [f"removed {path.relative_to(patches)}" for path in present]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command: says what changed in patches/, nothing when all was as it is."""
+    parser = argparse.ArgumentParser(
+        prog="tools/patch/export",
+        description="Write the commits of a kernel tree, all after its first one, to patches/.",
+    )
+    parser.add_argument("base", help="kernel version, see patches/bases.toml")
+    parser.add_argument(
+        "--tree",
+        type=Path,
+        help="a git tree whose first commit is the source (default: the one tools/patch/tree made)",
+    )
+    given = parser.parse_args(arguments)
+    base = find_base(given.base).name
+    repository: Path = given.tree or tree_path(base)
+    if not (repository / ".git").exists():
+        raise Problem(f"{repository}: no git tree there: tools/patch/tree {base} makes one")
+    old = {patch.name: parse(patch.text, patch.path) for patch in load_series(base)}
+    series = stored_series(repository, base, old)
+    if try_git(repository, "diff", "--quiet", "HEAD").returncode:
+        warn(f"{repository}: there are changes that are not committed: not exported")
+    for line in write_series(base, series, PATCHES):
+        print(line)
+    git(repository, "update-ref", EXPORTED, "HEAD")
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("tools/patch/export", main)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tools/patch/tree: a git tree of a kernel base with the series as commits, to work in.
+
+The source is committed once per version, to a bare repository in the cache; trees borrow its objects.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from sctpkernel.bases import Base, find_base, package_version, tested_warning
+from sctpkernel.errors import FAILED, Problem, run_main, warn
+from sctpkernel.export import EXPORTED, tree_path
+from sctpkernel.git import environment, git, root_commit, try_git
+from sctpkernel.paths import cache_root, locked, need_space, new_folder
+from sctpkernel.series import Patch, load_series
+from sctpkernel.source import unpacked
+
+GIT_GB = 1.0  # the committed source
+TREE_GB = 2.0  # a checked out tree
+
+
+def commit_source(repository: Path, source: Path, title: str) -> None:
+    """Make `source` the first commit of a new bare repository; always the same commit for the same files."""
+    git(repository, "init", "--quiet", "--bare", "--initial-branch=source", ".")
+    work = ["--work-tree", str(source)]
+    # files that the kernel's .gitignore names are part of the source, too
+    git(repository, *work, "add", "--all", "--force", ".")
+    author = {"GIT_AUTHOR_NAME": "Debian", "GIT_AUTHOR_EMAIL": "debian@localhost"}
+    dates = {"GIT_AUTHOR_DATE": "@0 +0000", "GIT_COMMITTER_DATE": "@0 +0000"}
+    command = ["git", "-C", str(repository), *work, "commit", "--quiet", "-m", title]
+    done = subprocess.run(
+        command, env={**environment(), **author, **dates}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise Problem(f"{source}: cannot be committed: {done.stderr.strip()}", FAILED)
+
+
+def base_repository(base: Base) -> Path:
+    """The bare repository of a base's source; made when it is not there yet."""
+    source = unpacked(base)
+    folder = cache_root() / "git" / f"{source.name}.git"
+    if folder.is_dir():
+        return folder
+    with locked(cache_root() / "lock" / f"{folder.name}.lock"):
+        if not folder.is_dir():
+            need_space(folder.parent, GIT_GB, f"committing {source.name}")
+            warn(f"committing {source.name} ...")
+            with new_folder(folder) as temporary:
+                commit_source(temporary, source, source.name)
+    return folder
+
+
+def apply_series(repository: Path, patches: Sequence[Patch]) -> None:
+    """Make one commit per patch on top of HEAD; the first that does not apply without fuzz ends it."""
+    for patch in patches:
+        options = [
+            "--quiet",
+            "--keep",
+            "--no-scissors",
+            "--whitespace=nowarn",
+            "--committer-date-is-author-date",
+        ]
+        done = try_git(repository, "am", *options, text=patch.text)
+        if done.returncode:
+            try_git(repository, "am", "--abort")
+            said = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+            reason = said[0] if said else (done.stderr or done.stdout).strip().partition("\n")[0]
+            raise Problem(f"{patch.path}: does not apply without fuzz: {reason}", FAILED)
+
+
+def lost_work(tree: Path) -> str:
+    """What making the tree again would lose, in words; "" for nothing."""
+    if git(tree, "status", "--porcelain"):
+        return "changes that are not committed"
+    exported = try_git(tree, "rev-parse", "--verify", "--quiet", EXPORTED).stdout.strip()
+    if git(tree, "rev-parse", "HEAD").strip() != exported:
+        return "commits that are not exported"
+    return ""
+
+
+def make_tree(base: Base, tree: Path, force: bool) -> None:
+    """Make or renew the tree of a base."""
+    repository = base_repository(base)
+    if (tree / ".git").exists():
+        lost = lost_work(tree)
+        if lost and not force:
+            raise Problem(f"{tree} has {lost}: commit and run tools/patch/export {base.name}, or use --force")
+        if root_commit(tree) != git(repository, "rev-parse", "HEAD").strip():
+            shutil.rmtree(tree)  # of another version of the source
+    if not (tree / ".git").exists():
+        need_space(tree.parent, TREE_GB, f"the tree {tree.name}")
+        warn(f"checking out {tree} ...")
+        with new_folder(tree) as temporary:
+            git(temporary, "clone", "--quiet", "--shared", "--branch", "source", str(repository), ".")
+    if force:
+        try_git(tree, "am", "--abort")
+        git(tree, "reset", "--quiet", "--hard")
+    git(tree, "checkout", "--quiet", "-B", "series", root_commit(tree))
+    apply_series(tree, load_series(base.name))
+    git(tree, "update-ref", EXPORTED, "HEAD")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command: prints the path of the tree."""
+    parser = argparse.ArgumentParser(
+        prog="tools/patch/tree",
+        description="Make a git tree of a kernel base below build/: its source, then one commit per patch.",
+    )
+    parser.add_argument("base", help="kernel version, see patches/bases.toml")
+    parser.add_argument(
+        "--force", action="store_true", help="throw away what the present tree has and patches/ has not"
+    )
+    given = parser.parse_args(arguments)
+    base = find_base(given.base)
+    warning = tested_warning(base, package_version(base.package))
+    if warning:
+        warn(warning)
+    make_tree(base, tree_path(base.name), given.force)
+    print(tree_path(base.name))
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("tools/patch/tree", main)
