@@ -193,7 +193,19 @@ def settings_table(section: Section) -> tuple[tuple[str, ...], list[tuple[str, s
     return tuple(section.label(line) for line in section.lines), rows
 
 
-def mismatches(section: Section) -> list[str]:
+def warnings(section: Section) -> list[str]:
+    """What makes the section's numbers doubtful although its runs ended ok."""
+    return _mixed_builds(section) + _mismatches(section)
+
+
+def _mixed_builds(section: Section) -> list[str]:
+    """Kernels of which the records hold more than one build; their numbers are not of one thing."""
+    builds = Counter(row[:3] for row in kernels(section))
+    mixed = sorted(flavour for (flavour, _, _), count in builds.items() if count > 1)
+    return [f"records of several builds of the {flavour} kernel are mixed here" for flavour in mixed]
+
+
+def _mismatches(section: Section) -> list[str]:
     """Settings that the scenario asked for and that read back differently in the running place."""
     found: set[str] = set()
     for run in section.runs:

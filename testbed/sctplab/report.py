@@ -16,7 +16,7 @@ import jinja2
 from matplotlib.figure import Figure as MplFigure
 
 from sctplab import page
-from sctplab.canvas import GRID, INK, PAPER, save
+from sctplab.canvas import COLOURS, GRID, INK, PAPER, save
 from sctplab.errors import LabError
 from sctplab.layout import figures
 from sctplab.load_records import load_runs
@@ -53,6 +53,8 @@ def make_report(results_dir: Path) -> Path:
 
     Raises LabError when there are no records, one cannot be read, or the folder cannot be written.
     """
+    if results_dir.is_file():
+        raise LabError(f"{results_dir}: is a file; expected a result folder")
     found = sections(load_runs(results_dir))
     try:
         parts = [_part(section, results_dir) for section in found]
@@ -94,7 +96,8 @@ def inline_svg(svg: str, prefix: str, title: str) -> str:
     head = re.sub(r'\swidth="([0-9.]+)pt"', lambda found: _width(float(found[1])), head)
     body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, flags=re.S).replace("xlink:href", "href")
     body = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", body)
-    for colour, own in ((INK, "currentColor"), (GRID, "var(--grid)"), (PAPER, "none")):
+    curves = [(colour, f"var(--curve{number})") for number, colour in enumerate(COLOURS)]
+    for colour, own in ((INK, "currentColor"), (GRID, "var(--grid)"), (PAPER, "none"), *curves):
         body = body.replace(colour, own)
     return f'{head} role="img" aria-label="{html.escape(title)}">{body}'
 
@@ -132,7 +135,7 @@ def _html(parts: Sequence[Part], results: Path) -> str:
     )
     runs = [run for part in parts for run in part.section.runs]
     return environment.get_template("report.html.j2").render(
-        name=results.resolve().name, results=results, parts=parts, runs=runs, page=page
+        name=results.resolve().name, colours=COLOURS, results=results, parts=parts, runs=runs, page=page
     )
 
 

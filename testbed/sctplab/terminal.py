@@ -10,12 +10,13 @@ from rich.text import Text
 
 from sctplab.labels import SILENCE
 from sctplab.load_records import load_runs
-from sctplab.page import Cell, failures, overview_table, results_table, tally
+from sctplab.page import Cell, failures, overview_table, results_table, tally, warnings
 from sctplab.page import Table as Content
 from sctplab.summary import Section, sections
 
 MAX_FAILURES = 10
 MAX_ROWS = 40
+WIDEST = 10000  # more than any table, so that its own width can be asked for
 MAX_COLUMNS = 4  # metrics beside each other
 PLAIN_WIDTH = 200  # of a file or a pipe, which has no width of its own
 
@@ -42,6 +43,7 @@ def terminal_tables(section: Section, console: Console) -> list[RenderableType]:
         parts += [part for m in first for part in _fitting(section, results_table(section, m, ()), console)]
     bad = failures(section)
     parts.append(Text(f"{section.scenario}: {tally(section.runs)}", style="bold red" if bad else "bold"))
+    parts += [Text(f"  doubtful: {line}", style="red") for line in warnings(section)]
     parts += [Text(f"  {failure.text}", style="red") for failure in bad[:MAX_FAILURES]]
     if len(bad) > MAX_FAILURES:
         parts.append(Text(f"  and {len(bad) - MAX_FAILURES} more cells, see report.html", style="red"))
@@ -52,10 +54,12 @@ def _fitting(section: Section, content: Content, console: Console) -> list[Rende
     """The table with intervals where the console is wide enough, else with the bare numbers; its caption."""
     plain = not console.is_terminal
     table = _table(content, plain, bare=False)
-    if console.measure(table).maximum > console.width:
+    caption = content.caption
+    if console.measure(table, options=console.options.update(width=WIDEST)).maximum > console.width:
         table = _table(content, plain, bare=True)
-    more = len(content.rows) - MAX_ROWS
-    caption = f"{content.caption}; {more} more rows in report.html" if more > 0 else content.caption
+        caption += "; too narrow here for the intervals, see report.html"
+    if len(content.rows) > MAX_ROWS:
+        caption += f"; {len(content.rows) - MAX_ROWS} more rows in report.html"
     return [Text(f"{section.scenario}: {content.title}", style="bold"), table, Text(caption, style="dim")]
 
 
@@ -63,9 +67,9 @@ def _table(content: Content, plain: bool, bare: bool) -> Table:
     """The content with frames; BARE: numbers without interval and note."""
     table = Table(box=box.ASCII2 if plain else box.SIMPLE_HEAD, header_style="bold")
     for name in content.factors:
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+        table.add_column(name.replace(" (", "\n("), justify="right" if name else "left", no_wrap=True)
     for name in content.columns:
-        table.add_column(name, justify="right")
+        table.add_column(name.replace(": ", ":\n"), justify="right", overflow="fold")
     for settings, cells in content.rows[:MAX_ROWS]:
         table.add_row(*settings, *(_cell_text(cell, bare) for cell in cells))
     return table

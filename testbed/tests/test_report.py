@@ -200,6 +200,13 @@ def test_settings_are_shown_and_checked_against_what_was_read_back(tmp_path: Pat
     assert "net.sctp.rto_min on host1: set to 200, read back as 1000" in text
 
 
+def test_mixed_builds_are_said(tmp_path: Path) -> None:
+    one, other = (record(seed=seed, metrics={"goodput_mbit": 1}) for seed in (1, 2))
+    other["kernel"]["key"] = "another"
+    text = page(write(tmp_path, one, other))
+    assert "Doubtful: records of several builds of the patched kernel are mixed here." in text
+
+
 def test_reference_figures_stand_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "SCENARIOS", tmp_path)
     (tmp_path / "paper.csv").write_text(
@@ -238,6 +245,10 @@ def test_bad_reference_files(tmp_path: Path, content: str, words: str) -> None:
 
 
 def test_empty_folder_and_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("{}")
+    with pytest.raises(LabError, match="expected a result folder"):
+        make_report(tmp_path / "file")
+    (tmp_path / "file").unlink()
     with pytest.raises(LabError, match="no records here"):
         make_report(tmp_path)
     with pytest.raises(LabError, match="no such record or result folder"):
@@ -297,7 +308,7 @@ def test_terminal_table(tmp_path: Path) -> None:
     out = io.StringIO()
     print_results(write(tmp_path, *cells()), Console(file=out))
     text = out.getvalue()
-    assert "d2 (ms)" in text and "patched: fr-same-rto-alt" in text and "34.00 ± 4.97" in text
+    assert "(ms)" in text and "fr-same-rto-alt |" in text and "34.00 ± 4.97" in text
     assert "rtx-policy: 12 runs: 12 ok" in text and "\x1b" not in text
 
 
