@@ -62,10 +62,15 @@ def run_all(commands: list[Command]) -> None:
         run_group(group)
 
 
+def tool(argv: list[str]) -> list[str]:
+    """The program, with its option when it has one: ["tc"], ["ip", "-6"]."""
+    return argv[: 2 if argv[1:] and argv[1].startswith("-") else 1]
+
+
 def key(one: Command) -> tuple[object, ...]:
     """What may be run together: ip and tc commands and sysctls of one namespace; all else alone."""
-    name = one["argv"][0]
-    return (one["where"], name) if name in (*BATCHED, "sysctl") else (one["where"], id(one))
+    together = one["argv"][0] in (*BATCHED, "sysctl")
+    return (one["where"], *tool(one["argv"]), 0 if together else id(one))
 
 
 def run_group(group: list[Command]) -> None:
@@ -75,7 +80,7 @@ def run_group(group: list[Command]) -> None:
             for one in group:
                 set_sysctl(one["argv"][-1])
         elif name in BATCHED and len(group) > 1:
-            run_batch(name, group)
+            run_batch(tool(group[0]["argv"]), group)
         else:
             run_one(group[0])
 
@@ -90,9 +95,9 @@ def set_sysctl(assignment: str) -> None:
         raise CommandFailed(f"sysctl -w {assignment}: {error.strerror}") from error
 
 
-def run_batch(name: str, group: list[Command]) -> None:
-    lines = "".join(" ".join(one["argv"][1:]) + "\n" for one in group)
-    done = subprocess.run([name, "-batch", "-"], input=lines, capture_output=True, text=True)
+def run_batch(program: list[str], group: list[Command]) -> None:
+    lines = "".join(" ".join(one["argv"][len(program) :]) + "\n" for one in group)
+    done = subprocess.run([*program, "-batch", "-"], input=lines, capture_output=True, text=True)
     if done.returncode:
         raise CommandFailed(
             f"in {group[0]['where'] or 'the first namespace'}: {complaint(done.stderr, group)}"

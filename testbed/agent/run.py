@@ -148,8 +148,14 @@ def stop_captures(programs: list[subprocess.Popen[bytes]]) -> None:
         program.communicate()
 
 
+def be_punctual() -> None:
+    """Real-time priority: the kernel lets the sleeps of other processes end up to 0.1 % late."""
+    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+
+
 def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
     """The whole run; returns the result as plain data."""
+    be_punctual()
     remember_home()
     hosts = plan["hosts"]
     run_all(plan["setup"])

@@ -35,7 +35,7 @@ def payload_share(kind: str, path: Path, message_b: int) -> float:
     too long for one packet travels in full ones. TCP, MPTCP: MTU - IP - 32 of MTU + 14.
     """
     ip = 20 if path.family == "ipv4" else 40
-    if kind != "sctp":
+    if kind not in ("sctp", "iperf3-sctp"):
         return (path.mtu - ip - TCP_WITH_TIMESTAMPS) / (path.mtu + ETHERNET)
     room = path.mtu - ip - SCTP_COMMON
     chunk = DATA_CHUNK + (message_b + 3) // 4 * 4
@@ -82,7 +82,7 @@ def iperf3_result(output: str) -> dict[str, Any]:
     return {
         "event": "result",
         "role": "send",
-        "proto": "tcp",
+        "proto": "iperf3",
         "bytes": end["bytes"],
         "elapsed_s": end["seconds"],
         "goodput_mbit": end["bits_per_second"] / 1e6,
@@ -177,7 +177,7 @@ def delays(spec: RunSpec, result: dict[str, Any], flow: dict[str, Any]) -> dict[
     log = messages(flow)
     if breaks and log:
         moment = result["start_t"] + min(breaks)
-        after = [item["received"] for item in log if item["sent"] >= moment]
+        after = [item["received"] for item in log if item["sent"] > moment]
         if after:
             found["failover_s"] = min(after) - moment
     return found
@@ -209,7 +209,7 @@ def series(spec: RunSpec, result: dict[str, Any]) -> dict[str, list[list[float]]
     receiver = next(flow for flow in spec.flows if flow.name == main).hosts[1]
     samples = [(item["t"] - start, item["rx_bytes"][receiver]) for item in result["samples"]]
     for (t0, old), (t1, new) in pairwise(samples):
-        for name, value in new.items():
-            mbit = (value - old.get(name, 0)) * 8e-6 / (t1 - t0)
+        for name in (path.name for path in spec.topology.paths):
+            mbit = (new.get(name, 0) - old.get(name, 0)) * 8e-6 / (t1 - t0)
             found.setdefault(f"wire_mbit.{name}", []).append([round(t1, 6), round(mbit, 6)])
     return found

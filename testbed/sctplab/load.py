@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sctplab.model import Flow, Topology
+from sctplab.model import SEVERAL_PATHS, Flow, Topology
 from sctplab.shape import Command, address, command
 
 PORT = 5000
@@ -53,7 +53,7 @@ def used_paths(flow: Flow, topology: Topology) -> tuple[str, ...]:
     """The flow's paths; by default all, or the first for what knows only one."""
     every = tuple(path.name for path in topology.paths)
     chosen = flow.paths or every
-    return chosen if flow.kind in ("sctp", "mptcp") else chosen[:1]
+    return chosen if flow.kind in SEVERAL_PATHS else chosen[:1]
 
 
 def option(name: str, value: object | None) -> list[str]:
@@ -82,9 +82,10 @@ def mpflow(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
     listed = paths if flow.kind == "sctp" else paths[:1]
     near = ",".join(address(topology, sender, path) for path in listed)
     far = ",".join(address(topology, receiver, path) for path in listed)
+    every = ",".join(address(topology, receiver, path) for path in paths)
     both = ["--port", str(PORT + index), "--proto", flow.kind]
     both += option("sndbuf", flow.sndbuf_kb * 1024) + option("rcvbuf", flow.rcvbuf_kb * 1024)
-    recv = [means.mpflow, "recv", "--bind", far, *both]
+    recv = [means.mpflow, "recv", "--bind", every, *both]
     recv += option("sack-delay", flow.sack_delay_ms) + option("sack-freq", flow.sack_freq)
     recv += switch("messages-log", flow.message_log) + option("series", means.series_ms / 1000 or None)
     send = [means.mpflow, "send", "--bind", near, "--to", far, *both, *end_options(flow)]
@@ -124,20 +125,24 @@ def mptcp_commands(flow: Flow, topology: Topology, paths: tuple[str, ...]) -> tu
 
 
 def iperf3(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
-    """TCP by iperf3; it spins between sends, so virtual time has to move with CPU use."""
+    """What others measure with, on one path. With --sctp it spins between sends, so it is not steady."""
     sender, receiver = flow.hosts
     path = used_paths(flow, topology)[0]
     near, far = address(topology, sender, path), address(topology, receiver, path)
     port = str(PORT + index)
-    end = (
-        ["-n", str(round(flow.size_mb * 1e6))]
-        if flow.size_mb
-        else ["-t", str(round(flow.duration_s or 86400))]
-    )
+    over_sctp = flow.kind == "iperf3-sctp"
+    seconds = str(round(flow.duration_s or 86400))
+    end = ["-n", str(round(flow.size_mb * 1e6))] if flow.size_mb else ["-t", seconds]
     server = ("iperf3", "-s", "-1", "--forceflush", "-B", far, "-p", port)
     client = ("iperf3", "-c", far, "-B", near, "-p", port, *end, "-l", str(flow.message_b), "-J")
-    return Load(flow.name, flow.start_s, flow.background, Process(receiver, server, "Server listening"),
-                Process(sender, client), steady=False)  # fmt: skip
+    return Load(
+        flow.name,
+        flow.start_s,
+        flow.background,
+        Process(receiver, server, "Server listening"),
+        Process(sender, (*client, "--sctp") if over_sctp else client),
+        steady=not over_sctp,
+    )
 
 
 def udp(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
@@ -159,6 +164,7 @@ KINDS: dict[str, Callable[[Flow, Topology, int, Means], Load]] = {
     "tcp": mpflow,
     "mptcp": mpflow,
     "iperf3": iperf3,
+    "iperf3-sctp": iperf3,
     "udp": udp,
 }
 

@@ -103,6 +103,8 @@ class Topology:
         return 1 + [path.name for path in self.paths].index(name)
 
 
+KINDS = ("sctp", "tcp", "mptcp", "iperf3", "iperf3-sctp", "udp")
+SEVERAL_PATHS = ("sctp", "mptcp")
 SOCKET_TIME = count(1, 3600000, "ms")
 
 
@@ -111,7 +113,7 @@ class Flow:
     """One transfer from host1 to host2. Exactly one of size_mb, messages, duration_s unless background."""
 
     name: str = field(metadata=NAME)
-    kind: str = field(default="sctp", metadata=choice("sctp", "tcp", "mptcp", "iperf3", "udp"))
+    kind: str = field(default="sctp", metadata=choice(*KINDS))
     paths: tuple[str, ...] = field(default=(), metadata=names("path names"))
     reverse: bool = field(default=False, metadata=flag())
     background: bool = field(default=False, metadata=flag())
@@ -146,11 +148,11 @@ class Flow:
             )
         if (self.rate_mbit is None) == (self.kind == "udp"):
             raise at("rate_mbit").refuse(self.rate_mbit, "a rate for udp flows and for no other kind")
-        if self.kind in ("udp", "iperf3") and self.messages is not None:
+        if self.kind in ("udp", "iperf3", "iperf3-sctp") and self.messages is not None:
             raise at("messages").refuse(self.messages, f"size_mb or duration_s for {self.kind}")
         if self.kind == "udp" and not self.background:
             raise at("background").refuse(False, "background = true for udp", "it measures nothing itself")
-        if self.kind in ("tcp", "udp", "iperf3") and len(self.paths) > 1:
+        if self.kind not in SEVERAL_PATHS and len(self.paths) > 1:
             raise at("paths").refuse(list(self.paths), f"one path for {self.kind}", "keep the first")
 
     @property

@@ -159,7 +159,8 @@ def up(topology: Topology, path: Path, near: End, far: End, host: str) -> Iterat
 def host_end(topology: Topology, path: Path, host: str) -> list[Command]:
     """A host's end of a path with its routes and its rule."""
     near = ends(topology, path, host)[0]
-    rule = f"ip rule add from {near.address} table {100 + topology.number(path.name)}"
+    ip = "ip" if path.family == "ipv4" else "ip -6"
+    rule = f"{ip} rule add from {near.address} table {100 + topology.number(path.name)}"
     return [*host_address(topology, path, host), command(host, rule)]
 
 

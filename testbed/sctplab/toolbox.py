@@ -41,7 +41,7 @@ def needed(specs: list[RunSpec]) -> list[str]:
     programs = ["setarch", "taskset", "/usr/bin/python3", "ethtool", "make", "cc"]
     if any(spec.pcap for spec in specs):
         programs.append("tcpdump")
-    if any(flow.kind == "iperf3" for spec in specs for flow in spec.flows):
+    if any(flow.kind.startswith("iperf3") for spec in specs for flow in spec.flows):
         programs.append("iperf3")
     return programs
 

@@ -60,7 +60,10 @@ def test_every_combination_once(file: Path) -> None:
     found = runs(file)
     assert len(found) == 2 * 2 * (2 + 2 + 1)
     assert len({spec.run_id for spec in found}) == len(found)
-    assert {spec.variant for spec in found if spec.kernel == "stock"} == {"dual", "single"}
+    assert {spec.variant for spec in found if spec.kernel == "stock"} == {
+        "dual",
+        "single",
+    }
     assert [spec.seed for spec in found] == sorted(spec.seed for spec in found)
 
 
@@ -69,7 +72,10 @@ def test_values_reach_the_spec(file: Path) -> None:
     first, second = spec.topology.paths
     assert (first.forward.loss_pct, first.reverse.loss_pct) == (1, 0)
     assert (second.forward.delay_ms, second.reverse.delay_ms) == (50, 50)
-    assert spec.sysctl.host1 == {"net.sctp.rto_min": "500", "net.sctp.rtx_policy": "same"}
+    assert spec.sysctl.host1 == {
+        "net.sctp.rto_min": "500",
+        "net.sctp.rtx_policy": "same",
+    }
     assert spec.sysctl.host2["net.sctp.rto_min"] == "100"
     assert spec.question == "Does it expand?"
 
@@ -95,7 +101,11 @@ def test_set_replaces_values(file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("assignment", "words"),
-    [("d3_ms=1", "no such factor"), ("d2_ms", "FACTOR=VALUE"), ("d2_ms=fast", "expected a number")],
+    [
+        ("d3_ms=1", "no such factor"),
+        ("d2_ms", "FACTOR=VALUE"),
+        ("d2_ms=fast", "expected a number"),
+    ],
 )
 def test_set_refuses(file: Path, assignment: str, words: str) -> None:
     with pytest.raises(LabError, match=words):
@@ -111,23 +121,79 @@ def test_set_values_are_checked_like_the_files(file: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("# Does it expand?", "", "line 1: got '', expected a comment with the question"),
-        ("[factors]", "[factor]", r"got 'factor', expected one of the keys .*; did you mean factors\?"),
-        ("delay_ms = 10", "delay = 10", r"\[topology.paths 1\]: got 'delay', .*did you mean delay_ms\?"),
-        ("rate_mbit = 10", "rate_mbit = 0", r"rate_mbit: got 0, expected a number from 0.001 .*Mbit/s"),
-        ("rate_mbit = 10", 'rate_mbit = "fast"', r"rate_mbit: got 'fast', expected a number"),
-        ("loss_pct = 1", "loss_pct = 101", r"forward\] loss_pct: got 101, expected a number from 0 to 100"),
-        ("d2_ms = [10, 50]", "d2_ms = 10", r"\[factors\] d2_ms: got 10, expected a list"),
+        (
+            "# Does it expand?",
+            "",
+            "line 1: got '', expected a comment with the question",
+        ),
+        (
+            "[factors]",
+            "[factor]",
+            r"got 'factor', expected one of the keys .*; did you mean factors\?",
+        ),
+        (
+            "delay_ms = 10",
+            "delay = 10",
+            r"\[topology.paths 1\]: got 'delay', .*did you mean delay_ms\?",
+        ),
+        (
+            "rate_mbit = 10",
+            "rate_mbit = 0",
+            r"rate_mbit: got 0, expected a number from 0.001 .*Mbit/s",
+        ),
+        (
+            "rate_mbit = 10",
+            'rate_mbit = "fast"',
+            r"rate_mbit: got 'fast', expected a number",
+        ),
+        (
+            "loss_pct = 1",
+            "loss_pct = 101",
+            r"forward\] loss_pct: got 101, expected a number from 0 to 100",
+        ),
+        (
+            "d2_ms = [10, 50]",
+            "d2_ms = 10",
+            r"\[factors\] d2_ms: got 10, expected a list",
+        ),
         ("d2_ms = [10, 50]", 'd2_ms = [10, "x"]', "numbers only or texts only"),
-        ("d2_ms = [10, 50]", "d2_ms = [10]\nd3_ms = [1]", r"\[factors\] d3_ms: got 'no use'"),
+        (
+            "d2_ms = [10, 50]",
+            "d2_ms = [10]\nd3_ms = [1]",
+            r"\[factors\] d3_ms: got 'no use'",
+        ),
         ('"{d2_ms}"', '"{d4_ms}"', r"got '\{d4_ms\}', expected a factor"),
-        ('size_mb = "{size_mb}"', 'size_mb = "{size_mb}"\nmessages = 3', "exactly one of size_mb, messages"),
-        ('size_mb = "{size_mb}"', "interval_ms = 3 # {size_mb}", "exactly one of|no use"),
-        ('["path1"]', '["path9"]', r"paths: got 'path9', expected one of the paths path1, path2"),
+        (
+            'size_mb = "{size_mb}"',
+            'size_mb = "{size_mb}"\nmessages = 3',
+            "exactly one of size_mb, messages",
+        ),
+        (
+            'size_mb = "{size_mb}"',
+            "interval_ms = 3 # {size_mb}",
+            "exactly one of|no use",
+        ),
+        (
+            '["path1"]',
+            '["path9"]',
+            r"paths: got 'path9', expected one of the paths path1, path2",
+        ),
         ('["patched"]', '["mended"]', r"\[variants.same\] kernels: got \['mended'\]"),
-        ('name = "path2"', 'name = "path1"', r"paths: got 'path1', expected names that differ"),
-        ('name = "path2"', 'name = "Path 2"', "expected a name of 1 to 11 small letters"),
-        ('"net.sctp.rto_min" = 500', '"rto_min" = 500', "got 'rto_min', expected a sysctl"),
+        (
+            'name = "path2"',
+            'name = "path1"',
+            r"paths: got 'path1', expected names that differ",
+        ),
+        (
+            'name = "path2"',
+            'name = "Path 2"',
+            "expected a name of 1 to 11 small letters",
+        ),
+        (
+            '"net.sctp.rto_min" = 500',
+            '"rto_min" = 500',
+            "got 'rto_min', expected a sysctl",
+        ),
         ("repeat = 2", "repeat = 0", "repeat: got 0, expected a whole number"),
         ("repeat = 2", "repeat =", "cannot be read: Invalid value"),
     ],

@@ -30,7 +30,10 @@ def test_build_commands_are_golden(families: tuple[str, ...]) -> None:
     ("values", "words"),
     [
         (LINK, "limit 1000 delay 25ms loss random 0% rate 10000000bit seed 7"),
-        (Direction(34.368, loss_pct=2.5), "limit 1000 delay 0ms loss random 2.5% rate 34368000bit seed 7"),
+        (
+            Direction(34.368, loss_pct=2.5),
+            "limit 1000 delay 0ms loss random 2.5% rate 34368000bit seed 7",
+        ),
         (
             Direction(1, 20, jitter_ms=5, queue_pkts=50),
             "limit 50 delay 20ms 5ms loss random 0% rate 1000000bit seed 7",

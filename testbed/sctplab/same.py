@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Are two runs the same? Captures packet by packet with their times, records member by member.
+
+This is how "off is stock" and "same seed, same record" are tested: everything is compared, nothing is
+averaged, and the answer is the first difference in words.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from sctplab import runner
+from sctplab.errors import LabError
+from sctplab.model import RunSpec
+
+NANOSECONDS = b"\x4d\x3c\xb2\xa1"  # magic of a little-endian pcap file with nanosecond times
+FILE_HEADER, PACKET_HEADER = 24, 16
+
+
+@dataclass(frozen=True)
+class Packet:
+    """One captured packet: time in ns since the epoch, length on the wire, captured bytes."""
+
+    time_ns: int
+    length: int
+    data: bytes
+
+
+def packets(path: Path) -> Iterator[Packet]:
+    """The packets of a pcap file as tcpdump writes it here; raises LabError for any other file."""
+    content = path.read_bytes()
+    if content[:4] != NANOSECONDS:
+        raise LabError(f"{path}: not a capture of the laboratory (pcap with nanoseconds)")
+    at = FILE_HEADER
+    while at < len(content):
+        if at + PACKET_HEADER > len(content):
+            raise LabError(f"{path}: cut off in the header of a packet, at byte {at}")
+        seconds, nanoseconds, captured, length = struct.unpack_from("<4I", content, at)
+        at += PACKET_HEADER
+        if at + captured > len(content):
+            raise LabError(f"{path}: cut off in a packet, at byte {at}")
+        yield Packet(seconds * 10**9 + nanoseconds, length, content[at : at + captured])
+        at += captured
+
+
+def captures_differ(a: Path, b: Path) -> str:
+    """The first difference between two folders of captures, "" when there is none.
+
+    Of several interfaces that differ, the one whose first differing packet is the earliest is told.
+    """
+    names = sorted(path.name for path in a.glob("*.pcap"))
+    others = sorted(path.name for path in b.glob("*.pcap"))
+    if names != others or not names:
+        return f"captures of {', '.join(names) or 'nothing'} against {', '.join(others) or 'nothing'}"
+    found = [difference for name in names if (difference := capture_differs(a / name, b / name))]
+    return min(found)[1] if found else ""
+
+
+def capture_differs(a: Path, b: Path) -> tuple[int, str] | None:
+    """(time, words) of the first packet that differs between two files."""
+    for number, (one, other) in enumerate(zip_longest(packets(a), packets(b)), 1):
+        if one != other:
+            earliest = min(packet.time_ns for packet in (one, other) if packet)
+            return earliest, f"{a.stem}: packet {number}: {packet_difference(one, other)}"
+    return None
+
+
+def packet_difference(one: Packet | None, other: Packet | None) -> str:
+    """What tells two packets apart, in words."""
+    if one is None or other is None:
+        return "only in the " + ("second" if one is None else "first")
+    if one.length != other.length:
+        return f"{one.length} bytes against {other.length}"
+    if one.data != other.data:
+        byte = next(i for i, (x, y) in enumerate(zip(one.data, other.data, strict=True)) if x != y)
+        return f"byte {byte} is 0x{one.data[byte]:02x} against 0x{other.data[byte]:02x}"
+    return f"sent at {seconds(one.time_ns)} against {seconds(other.time_ns)}"
+
+
+def seconds(time_ns: int) -> str:
+    return f"{time_ns // 10**9}.{time_ns % 10**9:09d}"
+
+
+def records_differ(a: dict[str, Any], b: dict[str, Any]) -> str:
+    """The first member in which two records differ, "host" aside; "" when they are the same."""
+    for name in sorted((a.keys() | b.keys()) - {"host"}):
+        if a.get(name) != b.get(name):
+            return f"{name}: {first_difference(a.get(name), b.get(name))}"
+    return ""
+
+
+def first_difference(a: Any, b: Any) -> str:
+    """The innermost place where two JSON values differ."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        key = next(key for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key))
+        return f"{key}: {first_difference(a.get(key), b.get(key))}"
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        index = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
+        return f"{index}: {first_difference(a[index], b[index])}"
+    return f"{json.dumps(a)[:80]} against {json.dumps(b)[:80]}"
+
+
+def run_captured(spec: RunSpec, kernel: str, bench: runner.Bench, out: Path) -> tuple[dict[str, Any], Path]:
+    """Run SPEC with captures on a kernel flavour; (record, folder of captures)."""
+    spec = replace(spec, kernel=kernel, pcap=True)
+    job = runner.Job(spec, out / f"{spec.run_id}.json", out / spec.run_id)
+    return runner.perform(job, bench), job.captures
+
+
+def kernels_differ(spec: RunSpec, one: str, other: str, bench: runner.Bench, out: Path) -> str:
+    """The first packet that two kernel flavours send differently in the run SPEC, "" when they do not.
+
+    OUT receives records and captures; the two runs must not share one.
+    """
+    records, captures = zip(
+        *(run_captured(spec, kernel, bench, out / f"{i}-{kernel}") for i, kernel in enumerate((one, other))),
+        strict=True,
+    )
+    for record in records:
+        if record["status"] != "ok":
+            return f"{record['spec']['kernel']}: {record['status']}: {record['reason']}"
+    return captures_differ(*captures)

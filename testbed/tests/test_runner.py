@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Runs that go wrong, in a place made of shell commands: records tell, processes and folders do not stay."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sctplab import record, runner
+from sctplab.checks import plain
+from sctplab.model import Limits, RunSpec
+from sctplab.place.base import Kernel, Processes, RunError, Tools
+from tests.lab_run import environment, small_spec
+
+KERNEL = Kernel(Path("/nowhere"), {"key": "k1"})
+
+
+class Shell:
+    """A place that runs one shell command in the run's folder."""
+
+    deterministic = True
+
+    def __init__(self, script: str) -> None:
+        self.script = script
+
+    def kernel(self, base: str, flavour: str) -> Kernel:
+        return KERNEL
+
+    def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
+        return ["sh", "-c", self.script]
+
+    def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
+        return dict(os.environ)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[runner.Bench]:
+    tools = Tools(Path("mpflow"), Path("/sbin"), {})
+    processes = Processes()
+    yield runner.Bench(tools, {("uml", "6.12", "stock"): KERNEL}, processes)
+    processes.stop()
+
+
+def job(tmp_path: Path, **changes: Any) -> runner.Job:
+    spec = small_spec(**changes)
+    return runner.Job(spec, tmp_path / "records" / f"{spec.run_id}.json", tmp_path / "pcap")
+
+
+def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
+    monkeypatch.setattr(runner, "get", lambda name: Shell(script))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def test_no_result_is_a_crash(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: runner.Bench) -> None:
+    use(monkeypatch, tmp_path, "echo Kernel panic - not syncing; exit 3")
+    made = runner.perform(job(tmp_path), bench)
+    assert (made["status"], made["reason"]) == (
+        "crashed",
+        "no result, exit 3: Kernel panic - not syncing",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["records"]
+
+
+def test_a_run_without_end_is_a_timeout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: runner.Bench
+) -> None:
+    use(
+        monkeypatch,
+        tmp_path,
+        "sleep 1000 & echo $! > child; echo $$ > self; cat child >> self; cp self ..; wait",
+    )
+    made = runner.perform(job(tmp_path, limits=Limits(1, 0.3)), bench)
+    assert made["status"] == "timeout" and "limits.wall_s" in made["reason"]
+    for pid in (tmp_path / "self").read_text().split():
+        state = Path(f"/proc/{pid}/stat")
+        assert not state.exists() or state.read_text().split()[2] == "Z"
+
+
+def test_the_agents_word_is_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: runner.Bench
+) -> None:
+    use(
+        monkeypatch,
+        tmp_path,
+        """echo '{"status": "failed", "reason": "tc: no such thing"}' > result.json""",
+    )
+    made = runner.perform(job(tmp_path), bench)
+    assert (made["status"], made["reason"]) == ("failed", "tc: no such thing")
+    assert json.loads(job(tmp_path).record.read_text()) == made
+
+
+def test_stop_leaves_no_half_done_record(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: runner.Bench
+) -> None:
+    use(monkeypatch, tmp_path, "sleep 1000")
+    threading.Timer(0.3, bench.processes.stop).start()
+    with pytest.raises(KeyboardInterrupt):
+        runner.perform(job(tmp_path), bench)
+    assert list((tmp_path / "records").iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["records"]
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    """RLIMIT_FSIZE stands for the full disk: the write of a large record fails in the middle."""
+    kept = tmp_path / "kept.json"
+    kept.write_text("{}")
+    script = (
+        "from pathlib import Path; from sctplab import record\n"
+        f"record.write(Path({str(kept)!r}), {{'x': 'y' * 100000}})"
+    )
+    limit = (4096, 4096)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+    )
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert "kept.json: cannot be written: File too large; make room and go on with --resume" in last
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.json"] and kept.read_text() == "{}"
+
+
+def test_a_run_that_cannot_be_recorded_raises(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: runner.Bench
+) -> None:
+    (tmp_path / "records").write_text("a file where a folder is needed")
+    use(monkeypatch, tmp_path, "true")
+    with pytest.raises(RunError, match="cannot be written"):
+        runner.perform(job(tmp_path), bench)
+
+
+def test_resume_keeps_only_the_same_run_on_the_same_kernel(tmp_path: Path) -> None:
+    spec, path = small_spec(), tmp_path / "r.json"
+    good = {"format": 1, "status": "ok", "spec": plain(spec), "kernel": {"key": "k1"}}
+    record.write(path, good)
+    assert record.finished(path, spec, KERNEL)
+    assert not record.finished(path, replace(spec, seed=2), KERNEL)
+    assert not record.finished(path, spec, Kernel(Path("/"), {"key": "k2"}))
+    assert not record.finished(tmp_path / "none.json", spec, KERNEL)
+    record.write(path, {**good, "status": "failed"})
+    assert not record.finished(path, spec, KERNEL)
+    path.write_text("{")
+    assert not record.finished(path, spec, KERNEL)
+
+
+def test_a_record_gives_back_its_spec(tmp_path: Path) -> None:
+    spec = small_spec()
+    record.write(tmp_path / "r.json", record.crashed(spec, KERNEL))
+    assert record.read_spec(tmp_path / "r.json") == spec
