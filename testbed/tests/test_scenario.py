@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Scenario files: expansion into runs, and one clear line for whatever is wrong."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 from sctplab import scenario
 from sctplab.checks import At, build, plain
 from sctplab.errors import LabError
-from sctplab.model import RunSpec
+from sctplab.model import ACTIONS, KINDS, Direction, Event, Flow, GeModel, Limits, Measure, RunSpec, Topology
+from sctplab.model import Path as LinkPath
 from sctplab.scenario import Choice, expand, load, set_factors
 
 GOOD = """# Does it expand?
@@ -216,3 +218,15 @@ def test_shipped_scenarios_load_and_ask_a_question(name: str) -> None:
     found = load(scenario.find(name))
     assert found.question.endswith("?")
     assert expand(found, {}, Choice())
+
+
+def test_the_readme_names_every_key() -> None:
+    text = (scenario.FOLDER / "README.md").read_text()
+    classes = (Direction, GeModel, LinkPath, Topology, Flow, Event, Limits, Measure)
+    keys = {field.name for cls in classes for field in dataclasses.fields(cls)} - {"paths"}
+    missing = [
+        key
+        for key in sorted(keys | {*scenario.TABLES, *scenario.VARIANT_KEYS, *KINDS, *ACTIONS})
+        if key not in text
+    ]
+    assert missing == []

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Metrics from what the agent brings back."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sctplab import collect
+from sctplab.model import Direction, Event, Flow, Path, RunSpec
+from tests.lab_run import small_spec
+
+LINK = Direction(rate_mbit=10)
+
+
+@pytest.mark.parametrize(
+    ("kind", "family", "message_b", "share"),
+    [
+        ("sctp", "ipv4", 1400, 1400 / 1462),
+        ("sctp", "ipv6", 1400, 1400 / 1482),
+        ("sctp", "ipv4", 1000, 1000 / 1062),
+        ("sctp", "ipv4", 1452, 1452 / 1514),
+        ("sctp", "ipv4", 9000, 1452 / 1514),  # fragments fill their packets
+        ("sctp", "ipv4", 1397, 1397 / 1462),  # padded to 1400
+        ("sctp", "ipv4", 100, 12 * 100 / (46 + 12 * 116)),  # 12 chunks share a packet
+        ("tcp", "ipv4", 1400, 1448 / 1514),
+        ("mptcp", "ipv6", 1400, 1428 / 1514),
+    ],
+)
+def test_payload_share(kind: str, family: str, message_b: int, share: float) -> None:
+    path = Path("path1", LINK, LINK, family=family)
+    assert collect.payload_share(kind, path, message_b) == pytest.approx(share)
+
+
+def lines(*events: dict[str, Any]) -> dict[str, Any]:
+    return {"exit": 0, "output": "".join(json.dumps(event) + "\n" for event in events)}
+
+
+def result(receiver: list[dict[str, Any]]) -> dict[str, Any]:
+    sent = {"event": "result", "role": "send", "bytes": 1000000, "first_t": 100.0, "last_t": 109.0,
+            "association_stats": {"rtx_chunks": 25, "sacks_in": 400}}  # fmt: skip
+    got = {"event": "result", "role": "recv", "bytes": 1000000, "first_t": 100.0, "last_t": 108.0,
+           "max_message_delay_s": 1.5, "content": "ok", "order": "ok"}  # fmt: skip
+    flow = {"name": "flow1", "sender": lines(sent), "receiver": lines(*receiver, got)}
+    return {"start_t": 100.0, "flows": [flow], "samples": []}
+
+
+def measured(spec: RunSpec, *receiver: dict[str, Any]) -> dict[str, float]:
+    counters = {"host1": {"SctpT3RtxExpireds": 2, "SctpFastRetransmits": 7, "SctpOutOrderChunks": 500}}
+    paths = [{"name": "path1", "forward": {"tx_bytes": 900000}, "reverse": {"tx_bytes": 1}}]
+    return collect.metrics(spec, result(list(receiver)), counters, paths)
+
+
+def test_bulk_metrics() -> None:
+    found = measured(small_spec())
+    assert found["transfer_s"] == 8 and found["goodput_mbit"] == 1
+    assert found["capacity_share"] == pytest.approx(1 / (2 * 20 * 1400 / 1462))
+    assert (found["t3_timeouts"], found["fast_rtx"], found["sacks"]) == (2, 7, 400)
+    assert found["rtx_ratio"] == 0.05
+    assert found["wire_mbit.path1"] == pytest.approx(0.9)
+    assert found["max_message_delay_s"] == 1.5
+    assert "failover_s" not in found and "wire_mbit.path2" not in found
+
+
+def test_failover_counts_from_the_cut_to_the_first_message_sent_after_it() -> None:
+    log = [
+        {"event": "message", "sent": 101.9, "received": 102.5, "delay_us": 600000},
+        {"event": "message", "sent": 102.1, "received": 103.5, "delay_us": 1400000},
+        {"event": "message", "sent": 102.2, "received": 103.6, "delay_us": 1400000},
+    ]
+    cut = replace(small_spec(), events=(Event(2, "cut", "path1"),))
+    assert measured(cut, *log)["failover_s"] == pytest.approx(1.5)
+    assert collect.series(cut, result(log))["message_delay"] == [[1.9, 0.6], [2.1, 1.4], [2.2, 1.4]]
+
+
+def test_a_flow_without_end_has_no_goodput() -> None:
+    unfinished = result([])
+    unfinished["flows"][0]["sender"] = lines()
+    assert collect.metrics(small_spec(), unfinished, {"host1": {}}, []) == {
+        "max_message_delay_s": 1.5,
+        "t3_timeouts": 0,
+        "fast_rtx": 0,
+    }
+
+
+def test_iperf3_speaks_another_language() -> None:
+    output = json.dumps(
+        {
+            "start": {"timestamp": {"timesecs": 100}},
+            "end": {"sum_received": {"bytes": 5000000, "seconds": 4.0, "bits_per_second": 1e7}},
+        },
+        indent=1,
+    )
+    outcome = {"exit": 0, "output": output}
+    assert collect.result_of(outcome)["last_t"] == 104
+    assert collect.result_of({"exit": 1, "output": "iperf3: error"}) == {}
+    spec = replace(small_spec(), flows=(Flow("flow1", kind="iperf3", size_mb=5),))
+    raw = {
+        "start_t": 100.0,
+        "samples": [],
+        "flows": [{"name": "flow1", "sender": outcome, "receiver": lines()}],
+    }
+    found = collect.metrics(spec, raw, {"host1": {}}, [])
+    assert found["goodput_mbit"] == 10 and "rtx_ratio" not in found
+
+
+def test_long_series_keep_their_peaks() -> None:
+    points = [[float(i), 9.0 if i == 4567 else 0.0] for i in range(10000)]
+    thin = collect.thinned(points)
+    assert len(thin) <= collect.SERIES_POINTS and [4567.0, 9.0] in thin
+
+
+def test_deltas_leave_out_what_did_not_change() -> None:
+    assert collect.deltas({"a": 1, "b": 2}, {"a": 1, "b": 5, "c": 0, "d": 1}) == {"b": 3, "d": 1}
