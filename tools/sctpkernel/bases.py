@@ -105,7 +105,7 @@ def point_release(version: str) -> str:
     return version.partition("-")[0]
 
 
-def tested_warning(base: Base, version: str) -> str:
+def release_warning(base: Base, version: str) -> str:
     """A line when the source is outside the tested point releases, else ""."""
     point = point_release(version)
     if not base.oldest or not base.newest:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sctpkernel.bases import Base, find_base, load_bases, package_version, reference_base, tested_warning
+from sctpkernel.bases import Base, find_base, load_bases, package_version, reference_base, release_warning
 from sctpkernel.errors import FAILED, Problem, run_main, warn
 from sctpkernel.export import same_but_for_place
 from sctpkernel.git import git, series_commits
@@ -122,7 +122,7 @@ def quick(patches: Path = PATCHES) -> list[str]:
 def full(base: Base) -> list[str]:
     """Apply, export again and checkpatch one base."""
     source = unpacked(base)
-    warning = tested_warning(base, package_version(base.package))
+    warning = release_warning(base, package_version(base.package))
     if warning:
         warn(warning)
     exact = base.name == reference_base() and not warning

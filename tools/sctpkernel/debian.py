@@ -18,7 +18,7 @@ from sctpkernel.errors import FAILED, Problem, warn
 from sctpkernel.paths import cache_root
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-TARGET_FORMAT = "$(RELEASE) $(COMPONENT) $(REPO_URI)"
+_PACKAGES = re.compile(r"^'([^']*?)/*/dists/([^/']+)/main/binary-[^/']+/Packages", re.MULTILINE)
 _INSTALL = ("apt-get", "install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=600")
 
 
@@ -106,24 +106,26 @@ def install(packages: dict[str, str]) -> None:
         raise Problem(f"Debian packages cannot be installed: {_reason(log)}", FAILED)
 
 
-def suite_lines(targets: str, codename: str, suites: Sequence[str]) -> list[str]:
+def suite_lines(uris: str, codename: str, suites: Sequence[str]) -> list[str]:
     """Lines of a sources.list for `suites` of the release `codename`, such as "bookworm-backports".
 
-    targets  what apt-get indextargets says with TARGET_FORMAT: "release component address" per line
-    A suite the machine has is taken as it has it. Others are next to the release itself, the
-    security archive beside it under the name every mirror gives it.
+    uris  what apt-get update --print-uris says: the files it would fetch, whatever form the machine's
+          configuration has, also before any was fetched
+    A suite the machine has is taken as it has it. Others are next to the release itself, the security archive
+    beside it under the name every mirror gives it.
     """
-    address: dict[str, str] = {}
-    for line in targets.splitlines():
-        release, component, uri = line.split(" ", 2)
-        if component == "main":
-            address.setdefault(release, uri)
-    if codename not in address:
+    found = _PACKAGES.findall(uris)
+    offers = [address for address, suite in found if suite == codename]
+    if not offers:
         raise Problem(f"apt is not configured for Debian {codename} main: see sources.list(5)")
-    main = address[codename].rstrip("/")
-    address.setdefault(f"{codename}-security", re.sub(r"/debian$", "/debian-security", main))
+    # other archives may have a suite of that name, too; Debian's has updates, and mirrors keep its name
+    main = max(
+        offers, key=lambda address: ((address, f"{codename}-updates") in found, address.endswith("/debian"))
+    )
+    addresses = {f"{codename}-security": re.sub(r"/debian$", "/debian-security", main)}
+    addresses |= {suite: address for address, suite in found if suite != codename}
     options = f"[signed-by={KEYRING}] " if KEYRING.is_file() else ""
-    return [f"deb {options}{address.get(suite, main)} {suite} main" for suite in suites]
+    return [f"deb {options}{addresses.get(suite, main)} {suite} main" for suite in suites]
 
 
 def codename() -> str:
@@ -139,18 +141,14 @@ def download(package: str, suites: Sequence[str], folder: Path) -> Path:
 
     apt checks the archive's signature with Debian's keys as for any other suite.
     """
-    release = codename()
-    targets = subprocess.run(
-        ["apt-get", "indextargets", "--format", TARGET_FORMAT, "Created-By: Packages"],
-        capture_output=True,
-        text=True,
-        check=True,
+    uris = subprocess.run(
+        ["apt-get", "update", "--print-uris"], capture_output=True, text=True, check=True
     ).stdout
     log = cache_root() / "log" / "apt.log"
     log.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="apt-", dir=folder) as state:
         sources = Path(state, "sources.list")
-        sources.write_text("\n".join(suite_lines(targets, release, suites)) + "\n")
+        sources.write_text("\n".join(suite_lines(uris, codename(), suites)) + "\n")
         Path(state, "lists", "partial").mkdir(parents=True)
         Path(state, "cache", "archives", "partial").mkdir(parents=True)
         options = [

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sctpkernel.bases import find_base, package_version, point_release, tested_warning
+from sctpkernel.bases import find_base, package_version, point_release, release_warning
 from sctpkernel.errors import run_main, warn
 from sctpkernel.fragment import Option, load_fragments, options_added, options_known, verify
 from sctpkernel.make import begin_log, make
@@ -82,7 +82,7 @@ def gather(base_name: str, flavour: str, variant: str) -> Inputs:
     """Read everything that decides about the kernel; touches no kernel tree."""
     base = find_base(base_name)
     version = package_version(base.package)
-    warning = tested_warning(base, version)
+    warning = release_warning(base, version)
     if warning:
         warn(warning)
     return Inputs(

@@ -24,7 +24,8 @@ from sctpkernel.series import Patch, load_series
 from sctpkernel.source import patched_tree, unpacked
 
 LINT_GB = 3.0  # trees and objects of all forms
-_WARNING = re.compile(r"(\S+?):\d+(?::\d+)?: (?:warning|error): (.*)")
+# A file of the tree, with or without the tree in front; not what kconfig says of the .config.
+_WARNING = re.compile(r"(?:\S*/)?((?:net|include)/\S+?):\d+(?::\d+)?: (?:warning|error): (.*)")
 # 64-bit division is a call that 32-bit kernels do not have; only linking would show it.
 _DIVISION = re.compile(r"U (__u?(?:div|mod)di3)$", re.MULTILINE)
 

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from sctpkernel.bases import Base, find_base, package_version, tested_warning
+from sctpkernel.bases import Base, find_base, package_version, release_warning
 from sctpkernel.errors import FAILED, Problem, run_main, warn
 from sctpkernel.export import EXPORTED, tree_path
 from sctpkernel.git import environment, git, root_commit, try_git
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     base = find_base(given.base)
-    warning = tested_warning(base, package_version(base.package))
+    warning = release_warning(base, package_version(base.package))
     if warning:
         warn(warning)
     make_tree(base, tree_path(base.name), given.force)
