@@ -126,26 +126,38 @@ class Conductor:
 
 
 def start_captures(captures: list[Command]) -> list[subprocess.Popen[bytes]]:
-    """One tcpdump per interface, all listening when this returns."""
+    """One tcpdump per interface, all listening when this returns; raises RuntimeError with a complaint."""
     started = []
     for one in captures:
-        with inside(one["where"]):
-            program = subprocess.Popen(one["argv"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        said = list(
-            itertools.takewhile(lambda line: CAPTURE_READY not in line, cast(IO[bytes], program.stderr))
-        )
-        if program.poll() is not None:
-            raise RuntimeError(b" ".join(said).decode(errors="replace").strip())
+        with inside(one["where"]), open(one["file"], "wb") as out:
+            program = subprocess.Popen(
+                one["argv"], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE
+            )
+        said: list[bytes] = []
+        for line in cast(IO[bytes], program.stderr):
+            said.append(line)
+            if CAPTURE_READY in line:
+                break
+        else:
+            raise RuntimeError(words(b" ".join(said)))
         started.append(program)
     return started
 
 
+def words(said: bytes) -> str:
+    """A program's complaint as one line."""
+    return " ".join(said.decode(errors="replace").split())
+
+
 def stop_captures(programs: list[subprocess.Popen[bytes]]) -> None:
+    """End all captures, complete; raises RuntimeError with the first complaint."""
     if programs:
         time.sleep(SETTLE_S)
     for program in programs:
         program.send_signal(signal.SIGINT)
-        program.communicate()
+        said = program.communicate()[1]
+        if program.returncode:
+            raise RuntimeError(words(said))
 
 
 def be_punctual() -> None:

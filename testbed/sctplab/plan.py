@@ -27,7 +27,7 @@ from sctplab.shape import (
 )
 
 PLAN_FORMAT = 1
-TCPDUMP = "tcpdump --immediate-mode --time-stamp-precision=nano -U -n -Z root"
+TCPDUMP = "tcpdump --immediate-mode --time-stamp-precision=nano -U -Z root -w -"
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,22 @@ class TimedCommands:
 
 
 @dataclass(frozen=True)
+class Capture:
+    """A command whose output goes to FILE of the run's folder (tcpdump's own file would change owner)."""
+
+    where: str
+    argv: tuple[str, ...]
+    file: str
+
+
+@dataclass(frozen=True)
 class Plan:
     """What the agent reads, as plan.json."""
 
     format: int
     setup: tuple[Command, ...]
     hosts: tuple[str, ...]
-    captures: tuple[Command, ...]
+    captures: tuple[Capture, ...]
     flows: tuple[Load, ...]
     events: tuple[TimedCommands, ...]
     links: tuple[tuple[str, str], ...]
@@ -89,9 +98,9 @@ def sysctls(spec: RunSpec) -> list[Command]:
     ]
 
 
-def capture(where: str, interface: str) -> Command:
-    """Everything on one interface, into WHERE.INTERFACE.pcap of the run's folder."""
-    return command(where, f"{TCPDUMP} -i {interface} -w {where}.{interface}.pcap")
+def capture(where: str, interface: str) -> Capture:
+    """Everything on one interface, into WHERE.INTERFACE.pcap."""
+    return Capture(where, (*TCPDUMP.split(), "-i", interface), f"{where}.{interface}.pcap")
 
 
 def events(spec: RunSpec) -> Iterator[TimedCommands]:
@@ -157,8 +166,10 @@ def as_json(plan: Plan) -> dict[str, Any]:
 
 def listing(plan: Plan) -> Iterator[str]:
     """The plan as lines to read and to paste, for --dry-run."""
-    for one in (*plan.setup, *plan.captures):
+    for one in plan.setup:
         yield pasteable(one)
+    for capture in plan.captures:
+        yield f"{pasteable(Command(capture.where, capture.argv))} > {capture.file} &"
     for flow in plan.flows:
         yield f"# flow {flow.name}, start at {flow.start_s:g} s"
         for process in (flow.receiver, flow.sender):

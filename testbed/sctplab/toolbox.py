@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from sctplab.model import RunSpec
-from sctplab.place.base import RunError, Tools
+from sctplab.place.base import RunError, Tools, last_line
 
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = ROOT / "tools" / "setup"
@@ -49,16 +49,6 @@ def needed(specs: list[RunSpec]) -> list[str]:
 def search_path() -> str:
     """PATH with the folders that a user's shell may leave out."""
     return os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
-
-
-def last_line(argv: list[str], what: str) -> str:
-    """The last line that ARGV prints; raises RunError when it fails. Its stderr is the user's to see."""
-    try:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise RunError(f"{what} failed: {error}") from error
-    lines = done.stdout.split("\n")
-    return next((line for line in reversed(lines) if line), "")
 
 
 def collect(specs: list[RunSpec]) -> Tools:

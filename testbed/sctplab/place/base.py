@@ -142,6 +142,24 @@ class Processes:
                 kill_group(group)
 
 
+def last_line(argv: list[str], what: str) -> str:
+    """The last line that ARGV prints on stdout; stderr is the user's to see. Raises RunError when it fails.
+
+    It has a process group of its own, which an interrupt ends as a whole: builds have many processes.
+    """
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, process_group=0) as process:
+        try:
+            output = process.communicate()[0]
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            raise
+    if process.returncode:
+        raise RunError(f"{what} failed, exit {process.returncode}; see above")
+    lines = output.strip().splitlines()
+    return lines[-1] if lines else ""
+
+
 def kill_group(group: int) -> None:
     with suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)

@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from sctplab.load import AGENT, PYTHON
 from sctplab.model import RunSpec, derive_seed
-from sctplab.place.base import Kernel, RunError, Tools
+from sctplab.place.base import Kernel, Tools, last_line
 
 ROOT = AGENT.parent.parent
 BUILD = ROOT / "tools" / "build" / "kernel"
@@ -28,21 +27,15 @@ class Uml:
     deterministic = True
 
     def kernel(self, base: str, flavour: str) -> Kernel:
-        built = subprocess.run(
-            [BUILD, "--base", base, "--flavour", flavour, "--variant", "uml"],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        lines = built.stdout.split("\n") if built.returncode == 0 else []
-        if not "".join(lines):
-            raise RunError(f"{BUILD.relative_to(ROOT)} --base {base} --flavour {flavour} failed; see above")
-        folder = Path([line for line in lines if line][-1])
+        argv = [str(BUILD), "--base", base, "--flavour", flavour, "--variant", "uml"]
+        folder = Path(last_line(argv, f"tools/build/kernel --base {base} --flavour {flavour}"))
         return Kernel(folder, json.loads((folder / "info.json").read_text()))
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
         return [
             *("setarch", "-R", linux),
             *(f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw"),
+            f"uml_dir={folder}",
             f"uml_seed={derive_seed(spec.seed, 'kernel')}",
             "time-travel=inf-cpu" if steady else "time-travel",
             f"time-travel-start={EPOCH_NS}",
