@@ -48,7 +48,7 @@ def parse_fragment(text: str, path: Path) -> list[Option]:
 
 
 def load_fragments(paths: Sequence[Path]) -> list[Option]:
-    """The options of all files in order; the same option with two values is refused."""
+    """The options of all files in order, each once; the same option with two values is refused."""
     options = [option for path in paths for option in parse_fragment(path.read_text(encoding="utf-8"), path)]
     first: dict[str, Option] = {}
     for option in options:
@@ -57,7 +57,7 @@ def load_fragments(paths: Sequence[Path]) -> list[Option]:
             raise Problem(
                 f"CONFIG_{option.name} is {before.value} in {before.path} and {option.value} in {option.path}"
             )
-    return options
+    return list(first.values())
 
 
 def parse_config(text: str) -> dict[str, str]:

@@ -37,6 +37,12 @@ def test_a_line_that_is_no_option(line: str) -> None:
         parse_fragment(f"CONFIG_X=y\n{line}\n", PATH)
 
 
+def test_said_twice_counts_once(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text("CONFIG_A=y\n")
+    assert len(load_fragments([tmp_path / "one", tmp_path / "two"])) == 1
+
+
 def test_same_option_twice(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_text("CONFIG_A=y\n")
