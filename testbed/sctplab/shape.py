@@ -18,7 +18,7 @@ Decisions
   reorder_pct does: that share of the packets passes both the delay line and the rate.
 - Segmentation offloads are off (ethtool, and gso_max_segs 1), or one netem "packet" would hold several;
   checksum offload too, so that captures hold real checksums. Topology.offload says what else may be.
-- Neighbours are static, duplicate address detection is off: no ARP or ND packet is ever lost, or captured.
+- Neighbours are static, duplicate address detection is off: no packet of theirs is ever lost, or captured.
 - Source-based routing: what leaves from a path's address takes that path (one table per path).
 """
 
