@@ -26,7 +26,8 @@ BUILD_GB = 1.5  # objects of one flavour
 FLAVOURS = ("stock", "patched")
 VARIANTS = {
     "uml": ("Kconfig.fragment", "testbed/kernel.fragment"),
-    "kunit": ("Kconfig.fragment", "tools/build/kunit.fragment"),
+    # on top of the same options: most files then come from ccache
+    "kunit": ("Kconfig.fragment", "testbed/kernel.fragment", "tools/build/kunit.fragment"),
 }
 
 

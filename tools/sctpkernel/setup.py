@@ -16,6 +16,7 @@ from sctpkernel.bases import load_bases
 from sctpkernel.debian import as_root, codename, download, install, known_to_apt, missing, parse_packages
 from sctpkernel.errors import FAILED, Problem, run_main, warn
 from sctpkernel.paths import ROOT, cache_root, locked, need_space, new_folder
+from sctpkernel.source import last_line
 
 TOOLS = ROOT / "tools"
 IPROUTE2_OLDEST = (6, 6)  # the first whose netem takes a seed
@@ -46,9 +47,7 @@ def ensure_sources() -> None:
             command = as_root(["dpkg", "-i", str(archive)], f"installing {package}")
             result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode:
-                raise Problem(
-                    f"{package} cannot be installed: {result.stderr.strip().splitlines()[-1]}", FAILED
-                )
+                raise Problem(f"{package} cannot be installed: {last_line(result.stderr)}", FAILED)
 
 
 def ensure_venv() -> Path:
@@ -87,8 +86,11 @@ def _make_venv(folder: Path) -> None:
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
         )
         if result.returncode:
-            lines = [line for line in result.stderr.splitlines() if line.strip()]
-            raise Problem(f"the Python environment cannot be made: {lines[-1] if lines else command}", FAILED)
+            log = cache_root() / "log" / "pip.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text(result.stdout + result.stderr)
+            reason = last_line(result.stderr)
+            raise Problem(f"the Python environment cannot be made: {reason} (all of it is in {log})", FAILED)
 
 
 def ensure_iproute2() -> Path:
