@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0
+# The front door.  Each target calls one script; each script says what it does with --help.
+JOBS ?= $(shell nproc)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check test-long kernel clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@echo "Variables: JOBS=$(JOBS) runs at a time; SCTPMP_CACHE: where kernels are kept (default ~/.cache/sctp-multipath)"
+
+demo: ## what a second path costs a stock SCTP sender, and the cure: builds two kernels, runs both, shows the result
+	@tools/demo --jobs $(JOBS)
+
+test: ## everything a change must pass; builds kernels on its first run
+	@tools/test --jobs $(JOBS)
+
+check: ## the quick half of it: seconds, no kernel
+	@tools/check
+
+test-long: ## what takes hours: every commit of the series built, the whole evidence measured again
+	@tools/test-long --jobs $(JOBS)
+
+kernel: ## build the patched kernel of the laboratory; the last line is where it is
+	@tools/build/kernel --flavour patched
+
+clean: ## remove build/ and results/; the cache outside the checkout stays
+	@rm -rf build results
