@@ -354,8 +354,12 @@ void assoc_write_snapshot(struct json *j, const struct snapshot *s)
 		write_stats(j, &s->stats);
 }
 
-/* A value the kernel does not know is left out. */
-void assoc_write_options(struct json *j, int fd)
+/*
+ * A value the kernel does not know is left out. The policy is not even asked for
+ * unless it was set: where virtual time runs, a call that fails costs some, and a
+ * kernel without the patches would send what follows at other times.
+ */
+void assoc_write_options(struct json *j, int fd, const struct options *o)
 {
 	struct sctp_rtoinfo rto = { 0 };
 	struct sctp_paddrparams path = { 0 };
@@ -380,7 +384,7 @@ void assoc_write_options(struct json *j, int fd)
 		json_integer(j, "max_burst", burst.assoc_value);
 	if (transport_get(fd, IPPROTO_SCTP, SCTP_NODELAY, &nodelay, sizeof(nodelay)))
 		json_bool(j, "nodelay", nodelay);
-	if (transport_get(fd, IPPROTO_SCTP, SCTP_RTX_POLICY, &policy, sizeof(policy)) &&
-	    policy.assoc_value < 4)
+	if (o->rtx_policy != NOT_GIVEN &&
+	    transport_get(fd, IPPROTO_SCTP, SCTP_RTX_POLICY, &policy, sizeof(policy)) && policy.assoc_value < 4)
 		json_string(j, "rtx_policy", rtx_policy_names[policy.assoc_value]);
 }

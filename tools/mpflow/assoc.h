@@ -53,6 +53,6 @@ enum note assoc_note(struct json *j, const void *buf, size_t len, enum role role
 void assoc_snapshot(int fd, struct snapshot *s);
 void assoc_snapshot_free(struct snapshot *s);
 void assoc_write_snapshot(struct json *j, const struct snapshot *s);
-void assoc_write_options(struct json *j, int fd);
+void assoc_write_options(struct json *j, int fd, const struct options *o);
 
 #endif

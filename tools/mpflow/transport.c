@@ -256,7 +256,7 @@ void transport_write_connected(struct json *j, int fd, const struct options *o, 
 	if (transport_get(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof(rcvbuf)))
 		json_integer(j, "rcvbuf", rcvbuf);
 	if (o->proto == PROTO_SCTP)
-		assoc_write_options(j, fd);
+		assoc_write_options(j, fd, o);
 	json_close(j, '}');
 	if (o->proto == PROTO_SCTP) {
 		assoc_snapshot(fd, &snapshot);
