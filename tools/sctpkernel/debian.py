@@ -106,9 +106,10 @@ def install(packages: dict[str, str]) -> None:
         raise Problem(f"Debian packages cannot be installed: {_reason(log)}", FAILED)
 
 
-def suite_lines(uris: str, codename: str, suites: Sequence[str]) -> list[str]:
+def suite_lines(uris: str, codename: str, suites: Sequence[str], kind: str = "deb") -> list[str]:
     """Lines of a sources.list for `suites` of the release `codename`, such as "bookworm-backports".
 
+    kind  "deb" or, for source packages, "deb-src"
     uris  what apt-get update --print-uris says: the files it would fetch, whatever form the machine's
           configuration has, also before any was fetched
     A suite the machine has is taken as it has it. Others are next to the release itself, the security archive
@@ -125,7 +126,7 @@ def suite_lines(uris: str, codename: str, suites: Sequence[str]) -> list[str]:
     addresses = {f"{codename}-security": re.sub(r"/debian$", "/debian-security", main)}
     addresses |= {suite: address for address, suite in found if suite != codename}
     options = f"[signed-by={KEYRING}] " if KEYRING.is_file() else ""
-    return [f"deb {options}{addresses.get(suite, main)} {suite} main" for suite in suites]
+    return [f"{kind} {options}{addresses.get(suite, main)} {suite} main" for suite in suites]
 
 
 def codename() -> str:
@@ -136,8 +137,8 @@ def codename() -> str:
     return match[1]
 
 
-def download(package: str, suites: Sequence[str], folder: Path) -> Path:
-    """Fetch the newest version of `package` that `suites` have into `folder`; apt's own state is left alone.
+def _fetch(words: Sequence[str], kind: str, suites: Sequence[str], folder: Path) -> None:
+    """Run apt-get `words` in `folder` with nothing but `suites` configured; apt's own state is left alone.
 
     apt checks the archive's signature with Debian's keys as for any other suite.
     """
@@ -146,9 +147,10 @@ def download(package: str, suites: Sequence[str], folder: Path) -> Path:
     ).stdout
     log = cache_root() / "log" / "apt.log"
     log.unlink(missing_ok=True)
+    folder = folder.absolute()
     with tempfile.TemporaryDirectory(prefix="apt-", dir=folder) as state:
         sources = Path(state, "sources.list")
-        sources.write_text("\n".join(suite_lines(uris, codename(), suites)) + "\n")
+        sources.write_text("\n".join(suite_lines(uris, codename(), suites, kind)) + "\n")
         Path(state, "lists", "partial").mkdir(parents=True)
         Path(state, "cache", "archives", "partial").mkdir(parents=True)
         options = [
@@ -160,11 +162,22 @@ def download(package: str, suites: Sequence[str], folder: Path) -> Path:
             "-oAcquire::Languages=none",
             "-oAcquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
         ]
-        # apt-get download writes to the current directory
+        # apt-get writes what it fetches to the current directory
         get = ["env", "-C", str(folder), "apt-get", *options]
-        if not (_run([*get, "update"], log) and _run([*get, "download", package], log)):
-            raise Problem(f"{package} cannot be fetched from {', '.join(suites)}: {_reason(log)}", FAILED)
+        if not (_run([*get, "update"], log) and _run([*get, *words], log)):
+            raise Problem(f"{words[-1]} cannot be fetched from {', '.join(suites)}: {_reason(log)}", FAILED)
+
+
+def download(package: str, suites: Sequence[str], folder: Path) -> Path:
+    """Fetch the newest version of `package` that `suites` have into `folder`."""
+    _fetch(["download", package], "deb", suites, folder)
     found = sorted(folder.glob(f"{package}_*.deb"))
     if len(found) != 1:
         raise Problem(f"{package}: {len(found)} files came instead of one from {', '.join(suites)}", FAILED)
     return found[0]
+
+
+def download_source(package: str, version: str, folder: Path) -> Path:
+    """Fetch the source package of the machine's release into `folder`: the archive of the unchanged source."""
+    _fetch(["source", "--download-only", f"{package}={version}"], "deb-src", [codename()], folder)
+    return next(folder.glob(f"{package}_*.orig.tar.*[!c]"))
