@@ -21,6 +21,22 @@ def read(path: str) -> str:
         return ""
 
 
+def kernel_log() -> list[str]:
+    """The kernel's messages so far."""
+    log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    found: list[str] = []
+    while True:
+        try:
+            record = os.read(log, 8192).decode(errors="replace")
+        except BlockingIOError:
+            os.close(log)
+            return found
+        except BrokenPipeError:  # overwritten while reading: the next read goes on after the gap
+            continue
+        # "level,number,time,flags;message", with a line end inside the message written as \x0a
+        found += record.partition(";")[2].partition("\n")[0].split("\\x0a")
+
+
 def snmp(host: str) -> dict[str, int]:
     """All SNMP and MIB counters of a host; SCTP's bear their own name, the others Group.Name."""
     with inside(host):

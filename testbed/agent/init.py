@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """First process of a laboratory kernel: carry out one plan and power off. Standard library only.
 
-    init=/usr/bin/python3 -- -S -E -B .../init.py FOLDER
+    init=/usr/bin/python3 -- -S -E -B .../init.py FOLDER [WORK]
 
-FOLDER holds plan.json and receives result.json. /tmp is left as it is, since FOLDER may be below it.
+FOLDER holds plan.json and receives result.json. WORK is the Python file whose carry_out(plan) makes the
+result of the plan, by default run.py. /tmp is left as it is, since FOLDER may be below it.
 """
 
 import ctypes
 import errno
 import json
 import os
+import runpy
 import sys
 from typing import Any
 
@@ -26,20 +28,10 @@ def mount(kind: str, target: str) -> None:
         raise OSError(ctypes.get_errno(), f"mount {kind} on {target}")
 
 
-def kernel_warnings() -> list[str]:
+def warnings_in(log: list[str]) -> list[str]:
     """Lines of the kernel's log that start a warning or an oops."""
     marks = ("WARNING:", "BUG:", "Oops", "refcount_t:", "possible recursive locking", "KASAN", "Call Trace")
-    log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-    found: list[str] = []
-    while True:
-        try:
-            line = os.read(log, 8192).decode(errors="replace").partition(";")[2].partition("\n")[0]
-        except BlockingIOError:
-            return found
-        except BrokenPipeError:  # overwritten while reading: the next read goes on after the gap
-            continue
-        if any(mark in line for mark in marks):
-            found.append(line)
+    return [line for line in log if any(mark in line for mark in marks)]
 
 
 def prepare() -> None:
@@ -58,17 +50,19 @@ def store(folder: str, result: dict[str, Any]) -> None:
 
 def main() -> None:
     folder = sys.argv[1]
+    work = sys.argv[2] if sys.argv[2:] else os.path.join(os.path.dirname(__file__), "run.py")
     result: dict[str, Any] = {"status": "failed", "reason": "the agent did not start"}
     try:
         prepare()
         os.chdir(folder)
-        from run import carry_out
+        from counters import kernel_log
 
+        carry_out = runpy.run_path(work)["carry_out"]
         with open("plan.json", encoding="utf-8") as source:
             plan = json.load(source)
         os.environ["PATH"] = f"{plan['path']}:{PATH}"
         result = carry_out(plan)
-        result["warnings"] = kernel_warnings()
+        result["warnings"] = warnings_in(kernel_log())
     except Exception as error:  # whatever it is has to reach the record
         result = {"status": "failed", "reason": f"agent: {type(error).__name__}: {error}"}
     try:

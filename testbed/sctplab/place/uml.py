@@ -32,22 +32,32 @@ class Uml:
         return Kernel(folder, json.loads((folder / "info.json").read_text()))
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
-        return [
-            *("setarch", "-R", linux),
-            *(f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw"),
-            f"uml_dir={folder}",
-            f"uml_seed={derive_seed(spec.seed, 'kernel')}",
-            "time-travel=inf-cpu" if steady else "time-travel",
-            f"time-travel-start={EPOCH_NS}",
-            *("con=null", "con0=null,fd:1", "quiet", "panic=-1"),
-            *(f"init={PYTHON[0]}", "--", *PYTHON[1:], quoted(str(AGENT / "init.py")), quoted(folder)),
-        ]
+        return boot(linux, folder, derive_seed(spec.seed, "kernel"), steady)
 
     def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
-        """TMPDIR: where UML keeps its memory file; shared memory when that has room."""
-        shm = Path("/dev/shm")
-        roomy = shm.is_dir() and os.access(shm, os.W_OK) and shutil.disk_usage(shm).free > 4 * MEMORY_MB << 20
-        return {**os.environ, "TMPDIR": str(shm if roomy else folder)}
+        return boot_environment(folder)
+
+
+def boot(linux: str, folder: str, seed: int, steady: bool, work: str = "") -> list[str]:
+    """The command that starts LINUX with the agent on FOLDER; WORK: its work, if not a run."""
+    agent = [str(AGENT / "init.py"), folder, *([work] if work else [])]
+    return [
+        *("setarch", "-R", linux),
+        *(f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw"),
+        f"uml_dir={folder}",
+        f"uml_seed={seed}",
+        "time-travel=inf-cpu" if steady else "time-travel",
+        f"time-travel-start={EPOCH_NS}",
+        *("con=null", "con0=null,fd:1", "quiet", "panic=-1"),
+        *(f"init={PYTHON[0]}", "--", *PYTHON[1:], *map(quoted, agent)),
+    ]
+
+
+def boot_environment(folder: Path) -> dict[str, str]:
+    """TMPDIR: where UML keeps its memory file; shared memory when that has room."""
+    shm = Path("/dev/shm")
+    roomy = shm.is_dir() and os.access(shm, os.W_OK) and shutil.disk_usage(shm).free > 4 * MEMORY_MB << 20
+    return {**os.environ, "TMPDIR": str(shm if roomy else folder)}
 
 
 def quoted(word: str) -> str:
