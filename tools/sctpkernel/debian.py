@@ -178,6 +178,6 @@ def download(package: str, suites: Sequence[str], folder: Path) -> Path:
 
 
 def download_source(package: str, version: str, folder: Path) -> Path:
-    """Fetch the source package of the machine's release into `folder`: the archive of the unchanged source."""
+    """Fetch a source package of the machine's release into `folder`; the archive of the unchanged source."""
     _fetch(["source", "--download-only", f"{package}={version}"], "deb-src", [codename()], folder)
     return next(folder.glob(f"{package}_*.orig.tar.*[!c]"))
