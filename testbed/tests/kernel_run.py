@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boots a kernel of the laboratory for one piece of work instead of a run: testbed/tests/kernel/work/*.py."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sctplab.place.base import Processes, last_line
+from sctplab.place.uml import BUILD, boot, boot_environment
+from sctplab.toolbox import SETUP
+
+WORK = Path(__file__).resolve().parent / "kernel" / "work"
+SEED = 1
+
+
+@cache
+def linux(flavour: str, variant: str = "uml") -> str:
+    """The kernel, built when it is not in the cache."""
+    argv = [str(BUILD), "--flavour", flavour, "--variant", variant]
+    return str(Path(last_line(argv, " ".join(argv))) / "linux")
+
+
+@cache
+def iproute2() -> str:
+    return last_line([str(SETUP), "--iproute2"], "tools/setup --iproute2") + "/sbin"
+
+
+def run_work(name: str, kernel: str, folder: Path, wall_s: float, **plan: Any) -> dict[str, Any]:
+    """What work/NAME.py makes of PLAN on KERNEL, with a quiet kernel; anything else fails the test."""
+    (folder / "plan.json").write_text(json.dumps({"path": iproute2(), **plan}))
+    argv = boot(kernel, str(folder), SEED, True, str(WORK / f"{name}.py"))
+    ended = Processes().run(argv, boot_environment(folder), folder, wall_s)
+    try:
+        result: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    except (OSError, ValueError):
+        result = {"status": "crashed"}
+    story = f"exit {ended.returncode}, last words: {ended.console[-2000:]}"
+    assert not ended.timed_out, f"no end after {wall_s:g} s; a program may be polling; {story}"
+    assert result["status"] == "ok", f"{result}; {story}"
+    assert result["warnings"] == []
+    return result
