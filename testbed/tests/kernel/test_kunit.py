@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The series' own unit tests, which the kunit variant runs when it starts: one test here for each."""
+
+import re
+
+import pytest
+from sctpkernel.bases import reference_base
+from sctpkernel.series import load_series
+from tests import ktap
+from tests.kernel_run import linux, run_work
+
+pytestmark = pytest.mark.kernel
+
+SUITE = "sctp-multipath"
+WALL_S = 60
+# The names stand in the patches, so they are known before a kernel is built and none can go missing.
+CASES = [
+    name
+    for patch in load_series(reference_base())
+    for name in re.findall(r"^\+\s*KUNIT_CASE\w*\((\w+)", patch.text, re.MULTILINE)
+]
+
+
+@pytest.fixture(scope="module")
+def suites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ktap.Result]:
+    result = run_work("log", linux("patched", "kunit"), tmp_path_factory.mktemp("kunit"), WALL_S)
+    return ktap.read(result["log"])
+
+
+def test_all_cases_ran(suites: dict[str, ktap.Result]) -> None:
+    assert CASES and list(suites[SUITE].parts) == CASES
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case(suites: dict[str, ktap.Result], case: str) -> None:
+    found = suites[SUITE].parts[case]
+    assert found.verdict == "ok", f"{found.verdict}:\n{found.diagnosis}"
+
+
+def test_suite(suites: dict[str, ktap.Result]) -> None:
+    """Its verdict covers what runs around the cases, too."""
+    assert {name: found.verdict for name, found in suites.items()} == dict.fromkeys(suites, "ok")
