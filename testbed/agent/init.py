@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """First process of a laboratory kernel: carry out one plan and power off. Standard library only.
 
-    init=/usr/bin/python3 -- -S -E -B .../init.py FOLDER [WORK]
+    init=/usr/bin/python3 -- -S -E -B .../init.py FOLDER WORK
 
 FOLDER holds plan.json and receives result.json. WORK is the Python file whose carry_out(plan) makes the
-result of the plan, by default run.py. /tmp is left as it is, since FOLDER may be below it.
+result of the plan: run.py for a run. /tmp is left as it is, since FOLDER may be below it.
 """
 
 import ctypes
@@ -49,8 +49,7 @@ def store(folder: str, result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    folder = sys.argv[1]
-    work = sys.argv[2] if sys.argv[2:] else os.path.join(os.path.dirname(__file__), "run.py")
+    folder, work = sys.argv[1:3]  # the kernel appends words of its own
     result: dict[str, Any] = {"status": "failed", "reason": "the agent did not start"}
     try:
         prepare()

@@ -32,15 +32,15 @@ class Uml:
         return Kernel(folder, json.loads((folder / "info.json").read_text()))
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
-        return boot(linux, folder, derive_seed(spec.seed, "kernel"), steady)
+        return boot(linux, folder, derive_seed(spec.seed, "kernel"), steady, AGENT / "run.py")
 
     def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
         return boot_environment(folder)
 
 
-def boot(linux: str, folder: str, seed: int, steady: bool, work: str = "") -> list[str]:
-    """The command that starts LINUX with the agent on FOLDER; WORK: its work, if not a run."""
-    agent = [str(AGENT / "init.py"), folder, *([work] if work else [])]
+def boot(linux: str, folder: str, seed: int, steady: bool, work: Path) -> list[str]:
+    """The command that starts LINUX with the agent on FOLDER; WORK: what the agent is to do, see there."""
+    agent = [str(AGENT / "init.py"), folder, str(work)]
     return [
         *("setarch", "-R", linux),
         *(f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw"),
