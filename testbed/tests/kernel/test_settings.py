@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Sysctls, socket option and counters of the series: the cases of work/settings.py, one boot per kernel."""
+
+import pytest
+from tests.kernel.work.settings import CASES
+from tests.kernel_run import linux, run_work
+
+pytestmark = pytest.mark.kernel
+
+WALL_S = 60
+Outcomes = dict[str, str]  # case -> "" or what went wrong
+
+
+def outcomes(flavour: str, factory: pytest.TempPathFactory) -> Outcomes:
+    cases: Outcomes = run_work("settings", linux(flavour), factory.mktemp(flavour), WALL_S, flavour=flavour)[
+        "cases"
+    ]
+    return cases
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    return outcomes("stock", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def patched(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    return outcomes("patched", tmp_path_factory)
+
+
+def holds(said: str) -> None:
+    if said:
+        pytest.fail(said, pytrace=False)
+
+
+@pytest.mark.parametrize("case", [case.__name__ for case in CASES["stock"]])
+def test_stock(stock: Outcomes, case: str) -> None:
+    holds(stock.get(case, "did not run"))
+
+
+@pytest.mark.parametrize("case", [case.__name__ for case in CASES["patched"]])
+def test_patched(patched: Outcomes, case: str) -> None:
+    holds(patched.get(case, "did not run"))
