@@ -142,53 +142,6 @@ void assoc_want_dry(int fd)
 	subscribe(fd, SCTP_SENDER_DRY_EVENT);
 }
 
-/* @flags: SCTP_UNORDERED, SCTP_SACK_IMMEDIATELY. */
-ssize_t assoc_send(int fd, const void *data, size_t len, uint16_t stream, uint16_t flags)
-{
-	union {
-		struct cmsghdr header;
-		uint8_t space[CMSG_SPACE(sizeof(struct sctp_sndinfo))];
-	} control = { 0 };
-	struct sctp_sndinfo info = { .snd_sid = stream, .snd_flags = flags };
-	struct iovec iov = { (void *)data, len };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-
-	control.header.cmsg_level = IPPROTO_SCTP;
-	control.header.cmsg_type = SCTP_SNDINFO;
-	control.header.cmsg_len = CMSG_LEN(sizeof(info));
-	memcpy(CMSG_DATA(&control.header), &info, sizeof(info));
-	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-ssize_t assoc_receive(int fd, void *buf, size_t size, struct piece *piece)
-{
-	union {
-		struct cmsghdr header;
-		uint8_t space[CMSG_SPACE(sizeof(struct sctp_rcvinfo))];
-	} control;
-	struct iovec iov = { buf, size };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-	struct sctp_rcvinfo info = { 0 };
-	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT);
-
-	if (n <= 0)
-		return n;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
-		if (c->cmsg_level == IPPROTO_SCTP && c->cmsg_type == SCTP_RCVINFO)
-			memcpy(&info, CMSG_DATA(c), sizeof(info));
-	piece->notification = msg.msg_flags & MSG_NOTIFICATION;
-	piece->end_of_message = msg.msg_flags & MSG_EOR;
-	piece->unordered = info.rcv_flags & SCTP_UNORDERED;
-	piece->stream = info.rcv_sid;
-	return n;
-}
-
 static const char *change_name(int state)
 {
 	static const char *const names[] = {

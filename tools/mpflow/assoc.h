@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 #include <netinet/in.h>	/* must come before sctp.h */
 #include <netinet/sctp.h>
@@ -19,12 +18,6 @@ enum note {
 	NOTE_LOST,		/* aborted, or given up after too many timeouts */
 	NOTE_DRY,		/* all that was sent has been acknowledged */
 	NOTE_CLOSED,		/* shutdown complete */
-};
-
-/* What recvmsg says beside the bytes. */
-struct piece {
-	bool notification, end_of_message, unordered;
-	uint16_t stream;
 };
 
 struct path {
@@ -46,8 +39,6 @@ void assoc_set_primary(int fd, const struct address *primary);
 unsigned int assoc_streams_out(int fd);
 void assoc_want_dry(int fd);
 
-ssize_t assoc_send(int fd, const void *data, size_t len, uint16_t stream, uint16_t flags);
-ssize_t assoc_receive(int fd, void *buf, size_t size, struct piece *piece);
 enum note assoc_note(struct json *j, const void *buf, size_t len, enum role role, int association);
 
 void assoc_snapshot(int fd, struct snapshot *s);

@@ -2,6 +2,7 @@
 #ifndef MPFLOW_CLOCK_H
 #define MPFLOW_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -26,6 +27,12 @@ static inline int64_t wall_ns(void)
 static inline int64_t steady_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* @deadline: on the steady clock. No call where there is none. */
+static inline bool has_passed(int64_t deadline)
+{
+	return deadline != NEVER && steady_ns() >= deadline;
 }
 
 /* Argument of poll and its kin for a deadline on the steady clock: rounded up, so that it has passed afterwards. */

@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "burst.h"
 #include "check.h"
 #include "clock.h"
 #include "result.h"
@@ -19,9 +20,9 @@
 #include "stop.h"
 #include "transport.h"
 
-#define BUFFER_SIZE	(256 * 1024)
-/* One transfer must not keep the others waiting. */
-#define READS_IN_TURN	64
+#define PIECE_SIZE	65536
+/* So many reads block, when there is but one transfer to wait for, before the receiver looks up. */
+#define LOOK_EVERY	64
 
 struct flow {
 	struct flow *next;
@@ -43,7 +44,8 @@ struct receiver {
 	struct flow *flows;		/* those that go on */
 	int *closing;			/* [closing_count] SCTP sockets to close at the very end */
 	size_t closing_count;
-	uint8_t buffer[BUFFER_SIZE];
+	int reads;			/* since epoll_wait was asked */
+	struct inbox inbox;
 };
 
 /* @what: the flow; NULL for a listener; &r->stop. */
@@ -158,10 +160,10 @@ static void note_message(struct receiver *r, struct flow *flow, int64_t arrival)
 	json_event_end(r->json);
 }
 
-static void take_bytes(struct receiver *r, struct flow *flow, size_t len)
+static void take_bytes(struct receiver *r, struct flow *flow, const struct piece *piece, int64_t arrival)
 {
-	const uint8_t *data = r->buffer;
-	int64_t arrival = wall_ns();
+	const uint8_t *data = piece->data;
+	size_t len = piece->len;
 	bool complete;
 
 	while (len > 0) {
@@ -176,55 +178,67 @@ static void take_bytes(struct receiver *r, struct flow *flow, size_t len)
 	}
 }
 
-/* The next piece of an SCTP association. False: it has been lost. */
-static bool take_piece(struct receiver *r, struct flow *flow, size_t len, const struct piece *piece)
+static void take_message(struct receiver *r, struct flow *flow, const struct piece *piece, int64_t arrival)
 {
-	if (piece->notification)
-		return assoc_note(r->json, r->buffer, len, ROLE_RECV, flow->result.association) != NOTE_LOST;
 	flow->check->stream = piece->stream;
 	flow->check->unordered = piece->unordered;
-	take_bytes(r, flow, len);
+	take_bytes(r, flow, piece, arrival);
 	if (piece->end_of_message && !flow->check->broken)
 		check_boundary(flow->check);
 	/* Now, since the sender's SHUTDOWN may already be here. */
 	if (check_all_arrived(flow->check) && !flow->result.end.path)
 		assoc_snapshot(flow->fd, &flow->result.end);
-	return true;
 }
 
-static void receive(struct receiver *r, struct flow *flow)
+static void take_end(struct receiver *r, struct flow *flow)
 {
-	for (int i = 0; i < READS_IN_TURN; i++) {
-		struct piece piece = { 0 };
-		ssize_t n = r->o->proto == PROTO_SCTP ? assoc_receive(flow->fd, r->buffer, BUFFER_SIZE, &piece) :
-							recv(flow->fd, r->buffer, BUFFER_SIZE, MSG_DONTWAIT);
+	if (flow->check->ended)
+		end_flow(r, flow, STATUS_OK, "");
+	else
+		end_flow(r, flow, STATUS_ABORTED, "the sender closed before the end of the transfer");
+}
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n < 0) {
-			end_flow(r, flow, STATUS_ABORTED, strerror(errno));
-			return;
-		}
-		if (n == 0) {
-			if (flow->check->ended)
-				end_flow(r, flow, STATUS_OK, "");
-			else
-				end_flow(r, flow, STATUS_ABORTED, "the sender closed before the end of the transfer");
-			return;
-		}
-		if (r->o->proto != PROTO_SCTP) {
-			take_bytes(r, flow, n);
-		} else if (!take_piece(r, flow, n, &piece)) {
-			end_flow(r, flow, STATUS_ABORTED, "association lost");
-			return;
-		}
-		if (flow->check->broken) {
-			end_flow(r, flow, STATUS_FAILED, flow->check->content);
-			return;
-		}
+/* False: the flow has ended. */
+static bool take_piece(struct receiver *r, struct flow *flow, const struct piece *piece, int64_t arrival)
+{
+	if (piece->len == 0) {
+		take_end(r, flow);
+		return false;
 	}
+	if (piece->notification) {
+		int association = flow->result.association;
+
+		if (assoc_note(r->json, piece->data, piece->len, ROLE_RECV, association) != NOTE_LOST)
+			return true;
+		end_flow(r, flow, STATUS_ABORTED, "association lost");
+		return false;
+	}
+	if (r->o->proto == PROTO_SCTP)
+		take_message(r, flow, piece, arrival);
+	else
+		take_bytes(r, flow, piece, arrival);
+	if (!flow->check->broken)
+		return true;
+	end_flow(r, flow, STATUS_FAILED, flow->check->content);
+	return false;
+}
+
+/* @wait: for something to arrive, unless that takes too long. */
+static void receive(struct receiver *r, struct flow *flow, bool wait)
+{
+	int count = inbox_receive(&r->inbox, flow->fd, r->o->proto, wait);
+	int64_t arrival;
+
+	if (count < 0 && errno == EAGAIN)
+		r->reads = LOOK_EVERY;
+	else if (count < 0 && errno != EINTR)
+		end_flow(r, flow, STATUS_ABORTED, strerror(errno));
+	if (count < 0)
+		return;
+	arrival = wall_ns();
+	for (int i = 0; i < count; i++)
+		if (!take_piece(r, flow, &r->inbox.piece[i], arrival))
+			return;
 }
 
 /* End what has not ended yet. */
@@ -253,28 +267,40 @@ static void write_ready(struct receiver *r)
 	json_flush(r->json);
 }
 
-/* Until all transfers have ended. One event at a time: ending a flow may make others stale. */
-static void serve(struct receiver *r)
+/* Sleep until something happens. One event at a time: ending a flow may make others stale. False: give up. */
+static bool wait_event(struct receiver *r)
 {
 	struct epoll_event event;
+	int n = epoll_wait(r->epoll, &event, 1, timeout_ms(r->deadline));
 
+	r->reads = 0;
+	if (has_passed(r->deadline)) {
+		give_up(r, STATUS_TIMEOUT, "--timeout has passed");
+		return false;
+	}
+	if (n <= 0)
+		return true;
+	if (event.data.ptr == &r->stop) {
+		give_up(r, STATUS_ABORTED, STOPPED);
+		return false;
+	}
+	if (event.data.ptr)
+		receive(r, event.data.ptr, false);
+	else
+		accept_flows(r);
+	return true;
+}
+
+/* Until all transfers have ended. When only one is left, a read that blocks is as good as two calls. */
+static void serve(struct receiver *r)
+{
 	while (r->finished < r->o->count) {
-		int n = epoll_wait(r->epoll, &event, 1, timeout_ms(r->deadline));
+		bool one_left = r->finished == r->o->count - 1 && r->flows;
 
-		if (steady_ns() >= r->deadline) {
-			give_up(r, STATUS_TIMEOUT, "--timeout has passed");
+		if (one_left && r->reads++ < LOOK_EVERY)
+			receive(r, r->flows, true);
+		else if (!wait_event(r))
 			return;
-		}
-		if (n <= 0)
-			continue;
-		if (event.data.ptr == &r->stop) {
-			give_up(r, STATUS_ABORTED, STOPPED);
-			return;
-		}
-		if (event.data.ptr)
-			receive(r, event.data.ptr);
-		else
-			accept_flows(r);
 	}
 }
 
@@ -292,6 +318,7 @@ enum exit_code recv_run(struct options *o, struct json *j)
 	r->listeners = calloc(o->bind.count, sizeof(*r->listeners));
 	if (!r->closing || !r->listeners)
 		fail(EXIT_TRANSFER, "out of memory");
+	inbox_open(&r->inbox, INBOX_MAX, PIECE_SIZE);
 	r->listener_count = transport_listen(o, r->listeners);
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
 	r->stop = stop_open();
@@ -306,6 +333,7 @@ enum exit_code recv_run(struct options *o, struct json *j)
 	close(r->epoll);
 	free(r->closing);
 	free(r->listeners);
+	free(r->inbox.data);
 	free(r);
 	return code;
 }

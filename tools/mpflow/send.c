@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The sender: one association, one message after the other.
+ * The sender: one association; messages one after the other when each is due, or in
+ * bursts as fast as the socket takes them.
  *
- * The socket never blocks. When it is full, the program sleeps in epoll_wait, edge
+ * A burst is sent by a call that blocks, so that the kernel need not wake the program
+ * whenever there is room for a message or two. That call gives up when nothing goes
+ * on, and the program sleeps in epoll_wait, which sees all that may happen. It is edge
  * triggered: a level-triggered poll may call an SCTP socket writable that still
  * refuses a message (poll counts the queue, sendmsg also the packets below it), and
  * a program that spins on that stops the clock of a kernel in virtual time.
@@ -16,14 +19,21 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "burst.h"
 #include "clock.h"
 #include "payload.h"
 #include "result.h"
 #include "stop.h"
 #include "transport.h"
 
-/* So many messages are sent before the sender looks up, should it never have to wait. */
+/* So many messages are sent on time before the sender looks up, should it never have to wait. */
 #define LOOK_EVERY	64
+/* The messages of a burst carry one time: it is to be small beside what waits in the socket. */
+#define BURST_BYTES	32768
+#define BURSTS_IN_BUFFER	16
+#define INPUT		(EPOLLIN | EPOLLRDHUP | EPOLLET)
+#define NOTES		4
+#define NOTE_SIZE	4096
 
 struct sender {
 	const struct options *o;
@@ -33,8 +43,10 @@ struct sender {
 	int64_t start_wall, start_steady;
 	uint16_t key;
 	bool due, dry, finishing, closed;
+	uint64_t messages, bytes;	/* made so far; in the result: handed over */
 	struct result result;
-	uint8_t *message;
+	struct burst burst;
+	struct inbox inbox;
 };
 
 /* False: the transfer is over. */
@@ -61,26 +73,29 @@ static bool take_note(struct sender *s, const uint8_t *buf, size_t len)
 	}
 }
 
-/* Read notifications until there are no more; what else a receiver sends is its end. */
+/* A piece of what a receiver sends: a notification or its end; anything else is not for us. */
+static bool take_piece(struct sender *s, const struct piece *piece)
+{
+	if (piece->len == 0)
+		s->closed = true;
+	return !piece->notification || take_note(s, piece->data, piece->len);
+}
+
+/* Read until there is no more. */
 static bool drain(struct sender *s)
 {
-	uint8_t buf[4096];
-	struct piece piece = { 0 };
-
 	while (!s->closed) {
-		ssize_t n = s->o->proto == PROTO_SCTP ? assoc_receive(s->fd, buf, sizeof(buf), &piece) :
-							recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT);
+		int count = inbox_receive(&s->inbox, s->fd, s->o->proto, false);
 
-		if (n < 0 && errno == EINTR)
+		if (count < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN)
+		if (count < 0 && errno == EAGAIN)
 			return true;
-		if (n < 0)
+		if (count < 0)
 			return lost(s, STATUS_ABORTED, strerror(errno));
-		if (n == 0)
-			s->closed = true;
-		else if (piece.notification && !take_note(s, buf, n))
-			return false;
+		for (int i = 0; i < count; i++)
+			if (!take_piece(s, &s->inbox.piece[i]))
+				return false;
 	}
 	return s->finishing || lost(s, STATUS_ABORTED, "the receiver closed before the end of the transfer");
 }
@@ -92,14 +107,14 @@ static bool take_events(struct sender *s, int timeout)
 	uint64_t expirations;
 	int n = epoll_wait(s->epoll, events, 3, timeout);
 
-	if (steady_ns() >= s->deadline)
+	if (has_passed(s->deadline))
 		return lost(s, STATUS_TIMEOUT, "--timeout has passed");
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.fd == s->stop)
 			return lost(s, STATUS_ABORTED, STOPPED);
 		if (events[i].data.fd == s->timer)
 			s->due = read(s->timer, &expirations, sizeof(expirations)) > 0;
-		else if (!drain(s))
+		else if (events[i].events & ~EPOLLOUT && !drain(s))
 			return false;
 	}
 	return true;
@@ -126,16 +141,16 @@ static bool wait_until(struct sender *s, int64_t when)
 	return true;
 }
 
-/* Hand @len bytes to the socket, however long that takes. @flags: as for assoc_send. */
-static bool put(struct sender *s, const uint8_t *data, size_t len, uint16_t stream, uint16_t flags)
+/* Hand the burst to the socket, however long that takes. @block: in a call that blocks. */
+static bool put(struct sender *s, bool block)
 {
-	while (len > 0) {
-		ssize_t n = s->o->proto == PROTO_SCTP ? assoc_send(s->fd, data, len, stream, flags) :
-							send(s->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	size_t done = 0, all = burst_length(&s->burst, s->o->proto);
+
+	while (done < all) {
+		ssize_t n = burst_send(&s->burst, s->fd, s->o->proto, done, block);
 
 		if (n >= 0) {
-			data += n;
-			len -= n;
+			done += n;
 		} else if (errno == EAGAIN) {
 			if (!wait_event(s))
 				return false;
@@ -148,69 +163,102 @@ static bool put(struct sender *s, const uint8_t *data, size_t len, uint16_t stre
 	return true;
 }
 
-static bool put_message(struct sender *s, uint64_t seq, uint32_t size, int64_t sent_ns)
+static bool put_messages(struct sender *s, bool block)
 {
-	struct header header = { .key = s->key, .length = size, .seq = seq, .sent_ns = sent_ns };
-
-	header_write(s->message, &header);
-	payload_fill(s->message + HEADER_SIZE, s->key, seq, 0, size - HEADER_SIZE);
-	if (!put(s, s->message, size, seq % s->o->streams, s->o->unordered ? SCTP_UNORDERED : 0))
+	if (!put(s, block))
 		return false;
-	s->result.messages++;
-	s->result.bytes += size;
+	s->result.messages += s->burst.count;
+	s->result.bytes += s->burst.bytes;
+	burst_empty(&s->burst);
 	return true;
 }
 
-/* Size of a message due at @due; 0 when enough has been sent. A rest too small for a header is filled up. */
+/* The next message goes into the burst. */
+static void add_message(struct sender *s, uint32_t size, int64_t sent_ns)
+{
+	uint64_t seq = s->messages;
+	struct header header = { .key = s->key, .length = size, .seq = seq, .sent_ns = sent_ns };
+	uint8_t *out = burst_add(&s->burst, size, seq % s->o->streams, s->o->unordered ? SCTP_UNORDERED : 0);
+
+	header_write(out, &header);
+	payload_fill(out + HEADER_SIZE, s->key, seq, 0, size - HEADER_SIZE);
+	s->messages++;
+	s->bytes += size;
+}
+
+/* Size of a message due at @due; 0 when enough has been made. A rest too small for a header is filled up. */
 static uint32_t next_size(const struct sender *s, int64_t due)
 {
 	const struct options *o = s->o;
-	int64_t left = o->bytes - (int64_t)s->result.bytes;
+	int64_t left = o->bytes - (int64_t)s->bytes;
 
 	if (o->duration_ns != NOT_GIVEN)
 		return due < s->start_steady + o->duration_ns ? o->size : 0;
 	if (o->messages != NOT_GIVEN)
-		return (int64_t)s->result.messages < o->messages ? o->size : 0;
+		return (int64_t)s->messages < o->messages ? o->size : 0;
 	if (left <= 0)
 		return 0;
 	return left >= o->size ? o->size : left > HEADER_SIZE ? left : HEADER_SIZE;
 }
 
-/* With an interval, message n is due at start + n * interval whatever became of those before it. */
-static bool put_all(struct sender *s)
+/* Message n is due at start + n * interval whatever became of those before it. */
+static bool put_on_time(struct sender *s)
 {
-	int64_t interval = s->o->interval_us * 1000;
-	uint32_t size;
-
 	for (uint64_t seq = 0; ; seq++) {
-		int64_t offset = (int64_t)seq * interval;
+		int64_t offset = (int64_t)seq * s->o->interval_us * 1000;
+		uint32_t size = next_size(s, s->start_steady + offset);
 
-		size = next_size(s, interval > 0 ? s->start_steady + offset : steady_ns());
 		if (size == 0)
 			return true;
 		if (seq % LOOK_EVERY == 0 && !take_events(s, 0))
 			return false;
-		if (interval > 0 && !wait_until(s, s->start_steady + offset))
+		if (!wait_until(s, s->start_steady + offset))
 			return false;
-		if (!put_message(s, seq, size, interval > 0 ? s->start_wall + offset : wall_ns()))
+		add_message(s, size, s->start_wall + offset);
+		if (!put_messages(s, false))
 			return false;
 	}
 }
 
+static bool put_in_bursts(struct sender *s)
+{
+	uint32_t size;
+
+	do {
+		int64_t sent = wall_ns(), due = s->o->duration_ns == NOT_GIVEN ? 0 : steady_ns();
+
+		while ((size = next_size(s, due)) > 0 && burst_has_room(&s->burst, size))
+			add_message(s, size, sent);
+		if (!take_events(s, 0) || !put_messages(s, true))
+			return false;
+	} while (size > 0);
+	return true;
+}
+
 static bool put_end(struct sender *s)
 {
-	struct header header = { .key = s->key, .length = END_LENGTH, .seq = s->result.messages, .sent_ns = wall_ns() };
-	uint8_t marker[HEADER_SIZE];
+	struct header header = {
+		.key = s->key, .length = END_LENGTH, .seq = s->messages, .sent_ns = wall_ns(),
+	};
 
-	header_write(marker, &header);
+	header_write(burst_add(&s->burst, HEADER_SIZE, 0, SCTP_SACK_IMMEDIATELY), &header);
 	/* Nothing follows: Nagle's algorithm and a delayed SACK would only hold the end back. */
 	transport_nodelay(s->fd, s->o->proto);
-	return put(s, marker, sizeof(marker), 0, SCTP_SACK_IMMEDIATELY);
+	return put(s, true);
+}
+
+static void watch(struct sender *s, int operation, int fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	if (fd < 0 || epoll_ctl(s->epoll, operation, fd, &event) != 0)
+		fail(EXIT_TRANSFER, "cannot watch a descriptor: %s", strerror(errno));
 }
 
 /* Wait until the receiver has everything, note the paths, close in order. */
 static bool finish(struct sender *s)
 {
+	watch(s, EPOLL_CTL_MOD, s->fd, INPUT);
 	if (s->o->proto == PROTO_SCTP) {
 		assoc_want_dry(s->fd);
 		while (!s->dry)
@@ -229,26 +277,28 @@ static bool finish(struct sender *s)
 	return true;
 }
 
-static void watch(struct sender *s, int fd, uint32_t events)
+/* One message at least. */
+static size_t burst_room(const struct sender *s)
 {
-	struct epoll_event event = { .events = events, .data.fd = fd };
+	int room = BURST_BYTES, sndbuf = 0;
 
-	if (fd < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-		fail(EXIT_TRANSFER, "cannot watch a descriptor: %s", strerror(errno));
+	transport_get(s->fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf));
+	if (room > sndbuf / BURSTS_IN_BUFFER)
+		room = sndbuf / BURSTS_IN_BUFFER;
+	return room > s->o->size ? room : s->o->size;
 }
 
 /* Memory and descriptors; what only the association can tell. Ends the program when something is not possible. */
 static void prepare(struct sender *s)
 {
-	s->message = malloc(s->o->size);
-	if (!s->message)
-		fail(EXIT_TRANSFER, "out of memory");
+	burst_open(&s->burst, burst_room(s));
+	inbox_open(&s->inbox, NOTES, NOTE_SIZE);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	s->stop = stop_open();
-	watch(s, s->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
-	watch(s, s->timer, EPOLLIN);
-	watch(s, s->stop, EPOLLIN);
+	watch(s, EPOLL_CTL_ADD, s->fd, INPUT | EPOLLOUT);
+	watch(s, EPOLL_CTL_ADD, s->timer, EPOLLIN);
+	watch(s, EPOLL_CTL_ADD, s->stop, EPOLLIN);
 	if (s->o->proto != PROTO_SCTP)
 		return;
 	if (assoc_streams_out(s->fd) < s->o->streams)
@@ -270,7 +320,7 @@ static void transfer(struct sender *s)
 	s->start_steady = steady_ns();
 	s->start_wall = wall_ns();
 	s->result.first_ns = s->start_wall;
-	if (put_all(s) && put_end(s))
+	if ((s->o->interval_us > 0 ? put_on_time(s) : put_in_bursts(s)) && put_end(s))
 		finish(s);
 	if (s->result.last_ns == 0)
 		s->result.last_ns = wall_ns();
@@ -307,6 +357,7 @@ enum exit_code send_run(struct options *o, struct json *j)
 	else
 		transport_abort(s.fd);
 	assoc_snapshot_free(&s.result.end);
-	free(s.message);
+	free(s.burst.data);
+	free(s.inbox.data);
 	return s.result.status == STATUS_OK ? EXIT_OK : EXIT_TRANSFER;
 }

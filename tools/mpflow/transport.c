@@ -19,6 +19,8 @@
 #define BACKLOG	1024
 /* Some RTOs of a path that works; a path that does not must not keep the program. */
 #define LINGER_S	10
+/* A call that blocks gives up after this long with nothing done: there are other things to wait for. */
+#define PATIENCE_NS	(NS_PER_S / 5)
 
 static const int proto_numbers[] = { IPPROTO_SCTP, IPPROTO_TCP, IPPROTO_MPTCP };
 
@@ -118,11 +120,12 @@ size_t transport_listen(struct options *o, int *listeners)
 	return count;
 }
 
-static void set_send_timeout(int fd, int64_t ns)
+/* @name: SO_SNDTIMEO or SO_RCVTIMEO. */
+static void set_timeout(int fd, int name, int64_t ns)
 {
 	struct timeval t = { .tv_sec = ns / NS_PER_S, .tv_usec = ns % NS_PER_S / 1000 };
 
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
+	setsockopt(fd, SOL_SOCKET, name, &t, sizeof(t));
 }
 
 static int connect_all(int fd, const struct addresses *to)
@@ -138,7 +141,7 @@ static int connect_all(int fd, const struct addresses *to)
 	return sctp_connectx(fd, (struct sockaddr *)packed, to->count, NULL);
 }
 
-/* 0 or errno; ETIMEDOUT when @deadline (steady clock) passes. Leaves the socket non-blocking. */
+/* 0 or errno; ETIMEDOUT when @deadline (steady clock) passes. */
 int transport_connect(int fd, const struct options *o, int64_t deadline)
 {
 	const struct sockaddr *first = (const struct sockaddr *)&o->to.item[0].sock;
@@ -149,19 +152,22 @@ int transport_connect(int fd, const struct options *o, int64_t deadline)
 
 		if (left < 1000)
 			return ETIMEDOUT;
-		set_send_timeout(fd, left);
+		set_timeout(fd, SO_SNDTIMEO, left);
 	}
 	failed = o->proto == PROTO_SCTP ? connect_all(fd, &o->to) : connect(fd, first, address_size(first));
 	error = failed ? errno : 0;
-	set_send_timeout(fd, 0);
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	set_timeout(fd, SO_SNDTIMEO, PATIENCE_NS);
 	return error == EINPROGRESS ? ETIMEDOUT : error;
 }
 
 /* The next connection, or -1 when there is none (any more). */
 int transport_accept(int listener)
 {
-	return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd >= 0)
+		set_timeout(fd, SO_RCVTIMEO, PATIENCE_NS);
+	return fd;
 }
 
 void transport_nodelay(int fd, enum proto proto)
