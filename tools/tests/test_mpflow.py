@@ -225,6 +225,7 @@ def test_own_messages_are_understood(receiver: StartReceiver) -> None:
         (message(0, 100), "aborted", "reason", "the sender closed before the end"),
         (message(0, 100)[:50], "aborted", "reason", "the sender closed before the end"),
     ],
+    ids=["byte", "no-header", "twice", "out-of-order", "missing", "no-end", "half-a-message"],
 )
 def test_faults_are_found(receiver: StartReceiver, data: bytes, status: str, member: str, text: str) -> None:
     peer = receiver()
