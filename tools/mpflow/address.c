@@ -22,7 +22,7 @@ static void parse_one(const char *option, const char *text, struct address *out)
 	freeaddrinfo(found);
 }
 
-/* "A,B,C" for @option; all of one family, none twice. */
+/* "A,B,C" for @option; none twice. */
 void addresses_parse(const char *option, const char *list, struct addresses *out)
 {
 	char *copy = strdup(list), *rest = copy, *one;
@@ -37,9 +37,6 @@ void addresses_parse(const char *option, const char *list, struct addresses *out
 			fail(EXIT_TRANSFER, "out of memory");
 		out->item = grown;
 		parse_one(option, one, &grown[out->count]);
-		if (grown[out->count].sock.ss_family != grown[0].sock.ss_family)
-			fail(EXIT_USAGE, "%s: %s and %s are of different families; expected only IPv4 or only IPv6",
-			     option, grown[0].text, one);
 		for (size_t i = 0; i < out->count; i++)
 			if (memcmp(&grown[i].sock, &grown[out->count].sock, sizeof(grown[i].sock)) == 0)
 				fail(EXIT_USAGE, "%s: %s is given twice", option, one);
@@ -65,6 +62,14 @@ void addresses_set_port(struct addresses *list, uint16_t port)
 socklen_t address_size(const struct sockaddr *sock)
 {
 	return sock->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
+
+bool addresses_have(const struct address *item, size_t count, sa_family_t family)
+{
+	for (size_t i = 0; i < count; i++)
+		if (item[i].sock.ss_family == family)
+			return true;
+	return false;
 }
 
 bool address_is_any(const struct address *a)

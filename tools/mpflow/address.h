@@ -23,6 +23,7 @@ struct addresses {
 
 void addresses_parse(const char *option, const char *list, struct addresses *out);
 void addresses_set_port(struct addresses *list, uint16_t port);
+bool addresses_have(const struct address *item, size_t count, sa_family_t family);
 bool address_is_any(const struct address *a);
 void address_text(const struct sockaddr *sock, char out[ADDRESS_TEXT]);
 socklen_t address_size(const struct sockaddr *sock);

@@ -263,9 +263,10 @@ static void check_together(const struct options *o, const bool *given)
 		fail(EXIT_USAGE, "--port: missing; expected the receiver's port, 1 to 65535");
 	if (o->role == ROLE_SEND && amounts != 1)
 		fail(EXIT_USAGE, "--bytes, --messages, --duration: expected exactly one of them, got %d", amounts);
-	if (o->to.count && o->to.item[0].sock.ss_family != o->bind.item[0].sock.ss_family)
-		fail(EXIT_USAGE, "--to: %s is not of the family of --bind %s",
-		     o->to.item[0].text, o->bind.item[0].text);
+	for (size_t i = 0; i < o->to.count; i++)
+		if (!addresses_have(o->bind.item, o->bind.count, o->to.item[i].sock.ss_family))
+			fail(EXIT_USAGE, "--to: %s cannot be reached; expected an own address of its family in --bind",
+			     o->to.item[i].text);
 	if (o->primary.count > 1)
 		fail(EXIT_USAGE, "--primary: expected one address, got %zu", o->primary.count);
 	for (size_t i = 0; i < ROWS && o->proto != PROTO_SCTP; i++)

@@ -75,15 +75,27 @@ static void bind_all(int fd, const struct address *own, size_t count)
 	}
 }
 
+/* One socket for both families: IPv4 is to be let in, and to be called by its own name. */
+static void mix_families(int fd)
+{
+	int off = 0;
+
+	transport_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off), "IPV6_V6ONLY");
+	transport_set(fd, IPPROTO_SCTP, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof(off), "SCTP_I_WANT_MAPPED_V4_ADDR");
+}
+
 /* A socket with all options, bound to @count of the own addresses; ends the program when that cannot be. */
 static int open_bound(const struct options *o, const struct address *own, size_t count)
 {
-	int fd = socket(own->sock.ss_family, SOCK_STREAM | SOCK_CLOEXEC, proto_numbers[o->proto]);
+	bool ipv4 = addresses_have(own, count, AF_INET), ipv6 = addresses_have(own, count, AF_INET6);
+	int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, proto_numbers[o->proto]);
 	int on = 1;
 
 	if (fd < 0)
 		fail(EXIT_USAGE, "--proto: this kernel has no %s: %s%s", proto_names[o->proto], strerror(errno),
 		     o->proto == PROTO_SCTP ? "; try 'modprobe sctp'" : "");
+	if (ipv4 && ipv6)
+		mix_families(fd);
 	set_options(fd, o);
 	if (o->role == ROLE_RECV && o->proto != PROTO_SCTP)
 		transport_set(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on), "SO_REUSEADDR");
