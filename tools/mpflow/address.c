@@ -79,8 +79,16 @@ bool address_is_any(const struct address *a)
 	return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)&a->sock)->sin6_addr);
 }
 
+/* The kernel names an interface with every IPv6 address of an incoming packet; only link-local ones need it. */
 void address_text(const struct sockaddr *sock, char out[ADDRESS_TEXT])
 {
-	if (getnameinfo(sock, address_size(sock), out, ADDRESS_TEXT, NULL, 0, NI_NUMERICHOST) != 0)
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sock;
+	const char *text = NULL;
+
+	if (sock->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+		text = inet_ntop(AF_INET6, &in6->sin6_addr, out, ADDRESS_TEXT);
+	else if (getnameinfo(sock, address_size(sock), out, ADDRESS_TEXT, NULL, 0, NI_NUMERICHOST) == 0)
+		text = out;
+	if (!text)
 		snprintf(out, ADDRESS_TEXT, "unknown");
 }
