@@ -187,9 +187,11 @@ class bench:
 
 
 def make_report(options: argparse.Namespace) -> int:
-    from sctplab import report
+    from sctplab import report, terminal
 
-    print(report.make_report(options.dir))
+    page = report.make_report(options.dir)
+    terminal.print_results(options.dir)
+    print(page)
     return 0
 
 

@@ -9,6 +9,7 @@ t3_timeouts, fast_rtx   how often the T3 timer expired, fast retransmissions (se
 sacks             SACK chunks that reached the sender
 failover_s        first cut until a message sent after it is delivered
 max_message_delay_s     longest one-way delay of a message
+max_gap_s               longest time in which nothing was delivered
 wire_mbit.PATH    what left the middle towards the receiver, headers included, / transfer_s
 """
 
@@ -168,11 +169,9 @@ def recovery(sender: dict[str, int], pairs: list[tuple[dict[str, Any], dict[str,
 
 
 def delays(spec: RunSpec, result: dict[str, Any], flow: dict[str, Any]) -> dict[str, float]:
-    """max_message_delay_s, and failover_s when messages were logged and a path broke."""
-    found: dict[str, float] = {}
-    worst = result_of(flow["receiver"]).get("max_message_delay_s")
-    if worst is not None:
-        found["max_message_delay_s"] = worst
+    """max_message_delay_s, max_gap_s, and failover_s when messages were logged and a path broke."""
+    receiver = result_of(flow["receiver"])
+    found = {name: receiver[name] for name in ("max_message_delay_s", "max_gap_s") if name in receiver}
     breaks = [event.at_s for event in spec.events if event.action in BREAKING]
     log = messages(flow)
     if breaks and log:
