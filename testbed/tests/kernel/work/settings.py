@@ -15,6 +15,7 @@ import subprocess
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from commands import LIBC
@@ -27,6 +28,7 @@ KERNEL, SAME, ALTERNATE, FR_SAME_RTO_ALT = range(4)
 NAMES = ["kernel", "same", "alternate", "fr-same-rto-alt"]
 COUNTERS = {"FastRecoveries", "RtxSame", "RtxAlternate", "RtxFallback", "MultipleFastRtx"}
 CLONE_NEWNET = 0x40000000
+PROFILES = Path(__file__).parents[4] / "sysctl"
 LIMIT_S = 30  # of a case, in virtual time
 LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 
@@ -324,6 +326,22 @@ def option_is_unknown_to_stock() -> None:
         refused(errno.ENOPROTOOPT, chosen, sock)
 
 
+def the_files_in_sysctl_are_taken_and_off_is_the_default() -> None:
+    defaults = {name: setting(name) for name in ("rtx_policy", "multiple_fast_rtx")}
+    off = PROFILES / "00-off.conf"
+    for profile in [*sorted(PROFILES.glob("*.conf")), off]:
+        subprocess.run(["/usr/sbin/sysctl", "-q", "-p", profile], check=True)
+        for line in profile.read_text().splitlines():
+            if line and not line.startswith("#"):
+                key, _, value = line.partition(" = ")
+                expect(setting(key.removeprefix("net.sctp.")), value)
+    expect(
+        {line.split(" = ")[0] for line in off.read_text().splitlines() if line[0] != "#"},
+        {f"net.sctp.{name}" for name in defaults},
+    )
+    expect({name: setting(name) for name in defaults}, defaults)
+
+
 def sysctls_and_counters_are_absent_from_stock() -> None:
     for name in ("rtx_policy", "available_rtx_policies", "multiple_fast_rtx"):
         assert not os.path.exists(path(name)), name
@@ -355,6 +373,7 @@ CASES: dict[str, list[Callable[[], None]]] = {
         short_buffer_is_refused,
         long_buffer_is_taken,
         counters_are_there_and_0,
+        the_files_in_sysctl_are_taken_and_off_is_the_default,
     ],
     "stock": [option_is_unknown_to_stock, sysctls_and_counters_are_absent_from_stock],
 }
