@@ -95,16 +95,14 @@ def round_trip(source: Path, patches: Sequence[Patch], exact: bool) -> list[str]
 def checkpatch(source: Path, patches: Sequence[Patch]) -> list[str]:
     """What the kernel's own style checker says, strictly."""
     found = []
+    ignored = f"--ignore={','.join(CHECKPATCH_IGNORES)}"
+    command = [str(source / "scripts/checkpatch.pl"), f"--root={source}", ignored]
+    command += ["--strict", "--terse", "--no-summary", "--show-types"]
     for patch in patches:
-        options = [
-            "--strict",
-            "--terse",
-            "--no-summary",
-            "--show-types",
-            f"--ignore={','.join(CHECKPATCH_IGNORES)}",
-        ]
-        command = [str(source / "scripts/checkpatch.pl"), *options, f"--root={source}", str(patch.path)]
-        done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+        with tempfile.TemporaryDirectory(prefix="checkpatch-") as folder:  # it leaves files where it runs
+            done = subprocess.run(
+                [*command, str(patch.path)], cwd=folder, capture_output=True, text=True, check=False
+            )
         lines = done.stdout.splitlines()
         found += lines
         if done.returncode and not lines:

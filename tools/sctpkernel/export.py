@@ -13,14 +13,14 @@ from sctpkernel.git import git, series_commits, try_git
 from sctpkernel.numbering import assign
 from sctpkernel.patchfile import Stored, essence, from_commit, parse
 from sctpkernel.paths import ROOT
-from sctpkernel.series import PATCHES, load_series, series_names, update_series
+from sctpkernel.series import PATCHES, load_series, load_testbed, series_names, update_series
 
 EXPORTED = "refs/sctp-multipath/exported"  # the commit whose series is in patches/
 
 
-def tree_path(base: str) -> Path:
-    """Where tools/patch/tree makes the tree of a base."""
-    return ROOT / "build" / f"tree-{base}"
+def tree_path(base: str, testbed: bool) -> Path:
+    """Where tools/patch/tree makes the tree of a base: the series, or the laboratory's own patches."""
+    return ROOT / "build" / f"tree-{base}{'-testbed' if testbed else ''}"
 
 
 def stored_series(repository: Path, base: str, old: Mapping[str, Stored]) -> dict[str, Stored]:
@@ -64,27 +64,41 @@ def write_series(base: str, series: Mapping[str, Stored], patches: Path) -> list
     """Write a series to `patches`; what was added, changed or removed, one line each."""
     listing = patches / f"series-{base}"
     text = listing.read_text(encoding="utf-8") if listing.is_file() else ""
-    done = []
-    for name, patch in series.items():
-        path = target(name, patch, base, patches)
-        before = path.read_text(encoding="utf-8") if path and path.is_file() else None
-        if path and before != patch.render():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(patch.render(), encoding="utf-8")
-            done.append(f"{'added' if before is None else 'changed'} {path.relative_to(patches)}")
+    targets = {name: target(name, patch, base, patches) for name, patch in series.items()}
+    done = _write({path: series[name] for name, path in targets.items() if path}, patches)
     changed = update_series(text, list(series))
     if changed != text:
         listing.write_text(changed, encoding="utf-8")
         done.append(f"changed {listing.name}")
-    return done + _remove(set(series_names(text)) - set(series), base, patches)
-
-
-def _remove(names: set[str], base: str, patches: Path) -> list[str]:
-    """Remove files that were in the series; a common one only when no other base lists it."""
-    lists = [path for path in patches.glob("series-*") if path.name != f"series-{base}"]
+    dropped = sorted(set(series_names(text)) - set(series))
+    lists = [path for path in patches.glob("series-*") if path != listing]
     elsewhere = {name for path in lists for name in series_names(path.read_text(encoding="utf-8"))}
-    paths = [patches / base / name for name in sorted(names)]
-    paths += [patches / "common" / name for name in sorted(names - elsewhere)]
+    gone = [patches / base / name for name in dropped]
+    gone += [patches / "common" / name for name in dropped if name not in elsewhere]
+    return done + _remove(gone, patches)
+
+
+def write_testbed(base: str, series: Mapping[str, Stored], patches: Path) -> list[str]:
+    """Write the laboratory's own patches to `patches`; what was added, changed or removed, one line each."""
+    folder = patches / "testbed"
+    gone = [patch.path for patch in load_testbed(base, patches) if patch.name not in series]
+    return _write({folder / name: patch for name, patch in series.items()}, patches) + _remove(gone, patches)
+
+
+def _write(files: Mapping[Path, Stored], patches: Path) -> list[str]:
+    """Write patches that are not there or differ."""
+    done = []
+    for path, patch in files.items():
+        before = path.read_text(encoding="utf-8") if path.is_file() else None
+        if before != patch.render():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(patch.render(), encoding="utf-8")
+            done.append(f"{'added' if before is None else 'changed'} {path.relative_to(patches)}")
+    return done
+
+
+def _remove(paths: Sequence[Path], patches: Path) -> list[str]:
+    """Remove those of `paths` that are there."""
     present = [path for path in paths if path.is_file()]
     for path in present:
         path.unlink()
@@ -103,16 +117,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=Path,
         help="a git tree whose first commit is the source (default: the one tools/patch/tree made)",
     )
+    parser.add_argument("--testbed", action="store_true", help="the laboratory's own patches, not the series")
     given = parser.parse_args(arguments)
     base = find_base(given.base).name
-    repository: Path = given.tree or tree_path(base)
+    repository: Path = given.tree or tree_path(base, given.testbed)
     if not (repository / ".git").exists():
         raise Problem(f"{repository}: no git tree there: tools/patch/tree {base} makes one")
-    old = {patch.name: parse(patch.text, patch.path) for patch in load_series(base)}
+    present = load_testbed(base) if given.testbed else load_series(base)
+    old = {patch.name: parse(patch.text, patch.path) for patch in present}
     series = stored_series(repository, base, old)
     if try_git(repository, "diff", "--quiet", "HEAD").returncode:
         warn(f"{repository}: there are changes that are not committed: not exported")
-    for line in write_series(base, series, PATCHES):
+    write = write_testbed if given.testbed else write_series
+    for line in write(base, series, PATCHES):
         print(line)
     git(repository, "update-ref", EXPORTED, "HEAD")
     return 0

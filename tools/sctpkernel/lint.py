@@ -32,18 +32,19 @@ _DIVISION = re.compile(r"U (__u?(?:div|mod)di3)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Form:
-    """One way to build net/sctp: architecture, and options on top of its defconfig and Kconfig.fragment."""
+    """One way to build net/sctp: architecture, the protocol y or m, the options the series adds y or n."""
 
     name: str
     arch: str
-    options: Mapping[str, str]
+    protocol: str
+    series: str
 
 
 FORMS = (
-    Form("built-in", "x86_64", {"IP_SCTP": "y", "KUNIT": "y"}),
-    Form("module", "x86_64", {"IP_SCTP": "m", "KUNIT": "m"}),
-    Form("off", "x86_64", {"IP_SCTP": "m", "SCTP_MULTIPATH": "n"}),
-    Form("32-bit", "i386", {"IP_SCTP": "y", "KUNIT": "y"}),
+    Form("built-in", "x86_64", "y", "y"),
+    Form("module", "x86_64", "m", "y"),
+    Form("off", "x86_64", "m", "n"),
+    Form("32-bit", "i386", "y", "y"),
 )
 
 
@@ -53,9 +54,8 @@ def warnings(text: str) -> Counter[str]:
 
 
 def wanted(form: Form, added: set[str]) -> dict[str, str]:
-    """Options of a form when the series adds those in `added`."""
-    options = dict.fromkeys(sorted(added), "y") | dict(form.options)
-    return {name: value for name, value in options.items() if name in added or name in ("IP_SCTP", "KUNIT")}
+    """Options of a form when the series adds those in `added`; its tests need KUnit as the protocol is."""
+    return {"IP_SCTP": form.protocol, "KUNIT": form.protocol} | dict.fromkeys(sorted(added), form.series)
 
 
 def configure(tree: Path, out: Path, form: Form, options: Mapping[str, str], log: Path, title: str) -> None:

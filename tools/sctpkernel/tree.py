@@ -17,7 +17,7 @@ from sctpkernel.errors import FAILED, Problem, run_main, warn
 from sctpkernel.export import EXPORTED, tree_path
 from sctpkernel.git import environment, git, root_commit, try_git
 from sctpkernel.paths import cache_root, locked, need_space, new_folder
-from sctpkernel.series import Patch, load_series
+from sctpkernel.series import Patch, load_series, load_testbed
 from sctpkernel.source import unpacked
 
 GIT_GB = 1.0  # the committed source
@@ -83,8 +83,8 @@ def lost_work(tree: Path) -> str:
     return ""
 
 
-def make_tree(base: Base, tree: Path, force: bool) -> None:
-    """Make or renew the tree of a base."""
+def make_tree(base: Base, tree: Path, patches: Sequence[Patch], force: bool) -> None:
+    """Make or renew the tree of a base with `patches` as commits."""
     repository = base_repository(base)
     if (tree / ".git").exists():
         lost = lost_work(tree)
@@ -101,7 +101,7 @@ def make_tree(base: Base, tree: Path, force: bool) -> None:
         try_git(tree, "am", "--abort")
         git(tree, "reset", "--quiet", "--hard")
     git(tree, "checkout", "--quiet", "-B", "series", root_commit(tree))
-    apply_series(tree, load_series(base.name))
+    apply_series(tree, patches)
     git(tree, "update-ref", EXPORTED, "HEAD")
 
 
@@ -115,13 +115,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--force", action="store_true", help="throw away what the present tree has and patches/ has not"
     )
+    parser.add_argument("--testbed", action="store_true", help="the laboratory's own patches, not the series")
     given = parser.parse_args(arguments)
     base = find_base(given.base)
     warning = release_warning(base, package_version(base.package))
     if warning:
         warn(warning)
-    make_tree(base, tree_path(base.name), given.force)
-    print(tree_path(base.name))
+    tree = tree_path(base.name, given.testbed)
+    patches = load_testbed(base.name) if given.testbed else load_series(base.name)
+    make_tree(base, tree, patches, given.force)
+    print(tree)
     return 0
 
 

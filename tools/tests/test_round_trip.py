@@ -11,10 +11,10 @@ from sctpkernel import tree as tree_module
 from sctpkernel.bases import find_base
 from sctpkernel.check import check_forms, check_lists, check_variants, round_trip
 from sctpkernel.errors import Problem
-from sctpkernel.export import EXPORTED, stored_series, write_series
+from sctpkernel.export import EXPORTED, stored_series, write_series, write_testbed
 from sctpkernel.git import git
 from sctpkernel.patchfile import Stored, parse
-from sctpkernel.series import load_series
+from sctpkernel.series import load_series, load_testbed
 from sctpkernel.tree import make_tree
 
 
@@ -135,6 +135,18 @@ def test_another_base_gets_files_only_where_it_differs(tmp_path: Path, tree: Pat
     assert "differs from" in check_variants(patches, ["6.12", "7.2"])[0]
 
 
+def test_the_laboratory_has_its_own_folder(tree: Path, patches: Path) -> None:
+    first, second = "0010-sctp-name-five.patch", "0020-sctp-add-a-script.patch"
+    assert write_testbed("6.12", stored_series(tree, "6.12", {}), patches) == [
+        f"added testbed/{first}",
+        f"added testbed/{second}",
+    ]
+    assert [patch.name for patch in load_testbed("6.12", patches)] == [first, second]
+    git(tree, "reset", "--quiet", "--hard", "HEAD~1")
+    old = {patch.name: parse(patch.text, patch.path) for patch in load_testbed("6.12", patches)}
+    assert write_testbed("6.12", stored_series(tree, "6.12", old), patches) == [f"removed testbed/{second}"]
+
+
 def test_lists_are_checked(tree: Path, patches: Path) -> None:
     base = find_base("6.12", patches / "bases.toml")
     assert "series-6.12: not found" in check_lists(patches, [base])[0]
@@ -181,16 +193,16 @@ def test_work_is_not_thrown_away(
     export(tree, "6.12", patches)
     base = find_base("6.12", patches / "bases.toml")
     monkeypatch.setattr(tree_module, "base_repository", lambda _base: tmp_path / "git/base.git")
-    monkeypatch.setattr(tree_module, "load_series", lambda name: load_series(name, patches))
+    series = load_series("6.12", patches)
     work = tmp_path / "work"
-    make_tree(base, work, force=False)
+    make_tree(base, work, series, force=False)
     assert (work / "net/sctp/a.c").read_text() == (tree / "net/sctp/a.c").read_text()
-    make_tree(base, work, force=False)
+    make_tree(base, work, series, force=False)
     (work / "net/sctp/a.c").write_text("edited\n")
     with pytest.raises(Problem, match="changes that are not committed"):
-        make_tree(base, work, force=False)
+        make_tree(base, work, series, force=False)
     git(work, "commit", "--quiet", "--all", "--author=A <a@localhost>", "-m", "sctp: edit")
     with pytest.raises(Problem, match="commits that are not exported"):
-        make_tree(base, work, force=False)
-    make_tree(base, work, force=True)
+        make_tree(base, work, series, force=False)
+    make_tree(base, work, series, force=True)
     assert "line five" in (work / "net/sctp/a.c").read_text()
