@@ -13,8 +13,8 @@ from sctpkernel.paths import ROOT
 
 pytestmark = pytest.mark.kernel
 
-# What a run draws: bytes for processes, and the tags and TSNs of an SCTP handshake, read from the INIT and INIT ACK
-# chunks on the loopback interface.
+# What a run draws: bytes for processes, and the tags and TSNs of an SCTP handshake, read from the INIT and
+# INIT ACK chunks on the loopback interface.
 DRAW = """
 import os, socket, struct, subprocess
 print("getrandom", os.getrandom(16).hex())
