@@ -171,7 +171,9 @@ def recovery(sender: dict[str, int], pairs: list[tuple[dict[str, Any], dict[str,
 def delays(spec: RunSpec, result: dict[str, Any], flow: dict[str, Any]) -> dict[str, float]:
     """max_message_delay_s, max_gap_s, and failover_s when messages were logged and a path broke."""
     receiver = result_of(flow["receiver"])
-    found = {name: receiver[name] for name in ("max_message_delay_s", "max_gap_s") if name in receiver}
+    found: dict[str, float] = {
+        name: receiver[name] for name in ("max_message_delay_s", "max_gap_s") if name in receiver
+    }
     breaks = [event.at_s for event in spec.events if event.action in BREAKING]
     log = messages(flow)
     if breaks and log:

@@ -118,7 +118,8 @@ def send_raw(port: int, data: bytes) -> None:
     """Send bytes of our own making."""
     with socket.create_connection((LOCAL, port)) as sock:
         sock.sendall(data)
-        sock.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):  # the receiver may have seen enough and closed
+            sock.shutdown(socket.SHUT_WR)
         sock.settimeout(10)
         with contextlib.suppress(ConnectionResetError):
             sock.recv(1)

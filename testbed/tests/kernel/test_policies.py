@@ -60,7 +60,7 @@ def test_fast_retransmissions_take_the_path_of_the_policy(lossy: dict[str, dict[
 
 
 def test_what_timed_out_takes_an_alternate_path(bench: runner.Bench, tmp_path: Path) -> None:
-    """Towards host2 the first path is cut: its data goes over the other, by policy or, with same, by fallback."""
+    """One path is cut one way: its data goes over the other, by policy or, with same, by fallback."""
     cut = variants("demo-cut", {"size_mb": (4,), "cut_s": (0.5,)})["fr-same-rto-alt+mfr"]
     cut = replace(cut, events=tuple(replace(event, direction="forward") for event in cut.events))
     same = {"net.sctp.rtx_policy": "same"}
