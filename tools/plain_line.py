@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""pytest plugin: the last line of the output is "N passed, N failed", and in CI a skipped test is a failed one."""
+"""pytest plugin: the output ends with the line "N passed, N failed", and in CI a skipped test has failed."""
 
 import os
 
