@@ -82,6 +82,14 @@ def test_what_is_lost_twice_does_not_wait_for_a_timeout(lossy: dict[str, dict[st
     assert count(with_it, "SctpT3RtxExpireds") < count(without, "SctpT3RtxExpireds") / 2
 
 
+def test_multiple_fast_rtx_works_with_the_kernels_own_policy(bench: runner.Bench, tmp_path: Path) -> None:
+    on = {"net.sctp.multiple_fast_rtx": "1"}
+    spec = replace(variants("rtx-policy-loss", LOSS)["kernel"], sysctl=HostSettings(on, on))
+    record, _ = run_captured(spec, "patched", bench, tmp_path)
+    assert record["status"] == "ok", record["reason"]
+    assert count(record["counters"]["host1"], "SctpMpMultipleFastRtx") > 0
+
+
 def test_fast_recovery_is_kept_per_path_under_a_policy_only(lossy: dict[str, dict[str, int]]) -> None:
     assert count(lossy["same"], "SctpMpFastRecoveries") > 0
     assert count(lossy["kernel"], "SctpMpFastRecoveries") == 0
