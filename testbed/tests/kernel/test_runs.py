@@ -157,6 +157,8 @@ def test_interrupt_leaves_nothing_but_finished_records(tmp_path: Path, signal_nu
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # As from a terminal: what starts the tests may have them ignore it, as a shell does with "&".
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     assert process.stdout.readline().startswith("[1/")
