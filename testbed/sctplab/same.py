@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Are two runs the same? Captures packet by packet with their times, records member by member.
+"""Did two runs send the same? Captures are compared packet by packet with their times.
 
-This is how "off is stock" and "same seed, same record" are tested: everything is compared, nothing is
-averaged, and the answer is the first difference in words.
+This is how "off is stock" is tested: everything is compared, nothing is averaged, and the answer is the first
+difference in words. Records are compared by compare.differences().
 """
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -85,25 +84,6 @@ def packet_difference(one: Packet | None, other: Packet | None) -> str:
 
 def seconds(time_ns: int) -> str:
     return f"{time_ns // 10**9}.{time_ns % 10**9:09d}"
-
-
-def records_differ(a: dict[str, Any], b: dict[str, Any]) -> str:
-    """The first member in which two records differ, "host" aside; "" when they are the same."""
-    for name in sorted((a.keys() | b.keys()) - {"host"}):
-        if a.get(name) != b.get(name):
-            return f"{name}: {first_difference(a.get(name), b.get(name))}"
-    return ""
-
-
-def first_difference(a: Any, b: Any) -> str:
-    """The innermost place where two JSON values differ."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        key = next(key for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key))
-        return f"{key}: {first_difference(a.get(key), b.get(key))}"
-    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        index = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
-        return f"{index}: {first_difference(a[index], b[index])}"
-    return f"{json.dumps(a)[:80]} against {json.dumps(b)[:80]}"
 
 
 def run_captured(spec: RunSpec, kernel: str, bench: runner.Bench, out: Path) -> tuple[dict[str, Any], Path]:

@@ -72,3 +72,11 @@ def test_differences_look_into_lists_and_ignore_only_the_host() -> None:
     a = {"host": {"wall_s": 1}, "flows": [{"host": "x"}, {"bytes": 1}], "n": 1}
     b = {"host": {"wall_s": 2}, "flows": [{"host": "y"}, {"bytes": 1}], "n": 1.0}
     assert list(differences(a, b)) == ["flows[0].host: 'x' against 'y'", "n: 1 against 1.0"]
+
+
+def test_differences_name_the_place() -> None:
+    one = {"metrics": {"a": 1}, "series": {"x": [[0, 1], [1, 2]]}, "host": {"wall_s": 1}}
+    assert list(differences(one, {**one, "host": {"wall_s": 2}})) == []
+    assert list(differences(one, {**one, "metrics": {"a": 2}})) == ["metrics.a: 1 against 2"]
+    changed = {**one, "series": {"x": [[0, 1], [1, 3]]}}
+    assert list(differences(one, changed)) == ["series.x[1][1]: 2 against 3"]
