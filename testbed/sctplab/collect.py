@@ -8,6 +8,8 @@ rtx_ratio         DATA chunks sent again / DATA chunks sent once (sender)
 t3_timeouts, fast_rtx   how often the T3 timer expired, fast retransmissions (sender, SNMP)
 sacks             SACK chunks that reached the sender
 failover_s        first cut until a message sent after it is delivered
+spurious_failovers      how often a sender gave up its primary path, the flow's first, as unreachable though
+                  nothing happened to it; for flows over several paths in runs without events
 max_message_delay_s     longest one-way delay of a message
 max_gap_s               longest time in which nothing was delivered
 wire_mbit.PATH    what left the middle towards the receiver, headers included, / transfer_s
@@ -19,8 +21,9 @@ import json
 from itertools import pairwise
 from typing import Any
 
+from sctplab.load import used_paths
 from sctplab.model import Flow, Path, RunSpec
-from sctplab.shape import egress
+from sctplab.shape import address, egress
 
 ETHERNET = 14
 SCTP_COMMON, DATA_CHUNK = 12, 16
@@ -131,6 +134,8 @@ def metrics(spec: RunSpec, result: dict[str, Any], counters: dict[str, dict[str,
     found |= delays(spec, result, next(flow for flow in result["flows"] if flow["name"] == main[0].name))
     if any(flow.kind == "sctp" for flow in spec.flows):
         found |= recovery(counters[main[0].hosts[0]], pairs)
+    if not spec.events:
+        found |= spurious(spec, result)
     for path in paths:
         way = path["reverse" if main[0].reverse else "forward"]
         if "transfer_s" in found:
@@ -166,6 +171,32 @@ def recovery(sender: dict[str, int], pairs: list[tuple[dict[str, Any], dict[str,
         found["rtx_ratio"] = sum(item["rtx_chunks"] for item in stats) / chunks
         found["sacks"] = sum(item["sacks_in"] for item in stats)
     return found
+
+
+def spurious(spec: RunSpec, result: dict[str, Any]) -> dict[str, float]:
+    """spurious_failovers, when there is a flow that could fail over."""
+    multihomed = [
+        flow for flow in spec.flows
+        if flow.kind == "sctp" and not flow.background and len(used_paths(flow, spec.topology)) > 1
+    ]  # fmt: skip
+    outcomes = {flow["name"]: flow for flow in result["flows"]}
+    given_up = [
+        event
+        for flow in multihomed
+        for event in path_events(outcomes[flow.name])
+        if event["state"] == "unreachable" and event["address"] == primary(flow, spec)
+    ]
+    return {"spurious_failovers": len(given_up)} if multihomed else {}
+
+
+def primary(flow: Flow, spec: RunSpec) -> str:
+    """The receiver's address that the sender uses first."""
+    return address(spec.topology, flow.hosts[1], used_paths(flow, spec.topology)[0])
+
+
+def path_events(flow: dict[str, Any]) -> list[dict[str, Any]]:
+    """The changes of path states that the flow's sender was told of, in order."""
+    return [event for event in events_of(flow["sender"]) if event.get("event") == "path"]
 
 
 def delays(spec: RunSpec, result: dict[str, Any], flow: dict[str, Any]) -> dict[str, float]:

@@ -131,12 +131,11 @@ def deterministic(spec: RunSpec, place: Place) -> bool:
 
 def flow_summary(flow: dict[str, Any]) -> dict[str, Any]:
     """Both ends' last words and what paths they saw change; messages are in the series."""
-    paths = [event for event in collect.events_of(flow["sender"]) if event.get("event") == "path"]
     return {
         "name": flow["name"],
         "sender": collect.result_of(flow["sender"]),
         "receiver": collect.result_of(flow["receiver"]),
-        "path_events": paths,
+        "path_events": collect.path_events(flow),
     }
 
 

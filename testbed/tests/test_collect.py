@@ -73,6 +73,32 @@ def test_failover_counts_from_the_cut_to_the_first_message_sent_after_it() -> No
     assert collect.series(cut, result(log))["message_delay"] == [[1.9, 0.6], [2.1, 1.4], [2.2, 1.4]]
 
 
+def unreachable(*addresses: str) -> list[dict[str, Any]]:
+    states = ("potentially-failed", "unreachable", "available")
+    return [{"event": "path", "address": where, "state": state} for where in addresses for state in states]
+
+
+def spurious(spec: RunSpec, *sender: dict[str, Any]) -> float | None:
+    """The metric of a run whose sender said this; a second flow, in the background, lost its primary too."""
+    raw = result([])
+    raw["flows"][0]["sender"] = lines(*sender)
+    raw["flows"].append({"name": "other", "sender": lines(*unreachable("10.1.2.1")), "receiver": lines()})
+    spec = replace(spec, flows=(*spec.flows, Flow("other", background=True)))
+    return collect.metrics(spec, raw, {"host1": {}}, []).get("spurious_failovers")
+
+
+def test_only_the_primary_given_up_is_a_spurious_failover() -> None:
+    assert spurious(small_spec(), *unreachable("10.1.2.1", "10.2.2.1", "10.1.2.1")) == 2
+    assert spurious(small_spec()) == 0
+
+
+def test_failovers_are_not_spurious_where_something_happens_or_nothing_can() -> None:
+    cut = replace(small_spec(), events=(Event(2, "cut", "path1"),))
+    assert spurious(cut, *unreachable("10.1.2.1")) is None
+    alone = replace(small_spec(), flows=(Flow("flow1", size_mb=1, paths=("path1",)),))
+    assert spurious(alone, *unreachable("10.1.2.1")) is None
+
+
 def test_a_flow_without_end_has_no_goodput() -> None:
     unfinished = result([])
     unfinished["flows"][0]["sender"] = lines()
@@ -80,6 +106,7 @@ def test_a_flow_without_end_has_no_goodput() -> None:
         "max_message_delay_s": 1.5,
         "t3_timeouts": 0,
         "fast_rtx": 0,
+        "spurious_failovers": 0,
     }
 
 
