@@ -13,7 +13,7 @@ from typing import Any
 
 from sctplab import plan, record, runner, scenario, toolbox
 from sctplab.errors import LabError
-from sctplab.model import FLAVOURS, RunSpec
+from sctplab.model import BUILDS, FLAVOURS, RunSpec
 from sctplab.place import get
 from sctplab.place.base import Processes, RunError
 from sctplab.progress import Progress, progress
@@ -77,6 +77,7 @@ def add_run(run_parser: argparse.ArgumentParser) -> None:
     option("--place", default="uml", help="where runs happen (default: uml)")
     option("--kernel", type=flavours, default=FLAVOURS, help="stock, patched or stock,patched (default)")
     option("--base", default="6.12", help="kernel base (default: 6.12)")
+    option("--build", choices=BUILDS, default="plain", help="debug: kernels that check themselves, slower")
     option("--set", action="append", default=[], metavar="FACTOR=VALUE[,VALUE]", help="values of a factor")
     option("--repeat", type=whole(1), help="seeds per cell (default: the scenario's)")
     option("--first-seed", type=whole(0), default=1)
@@ -107,7 +108,13 @@ def show_scenario(options: argparse.Namespace) -> int:
 
 def specs_of(options: argparse.Namespace) -> list[RunSpec]:
     choice = scenario.Choice(
-        options.kernel, options.base, options.place, options.repeat, options.first_seed, options.pcap
+        options.kernel,
+        options.base,
+        options.place,
+        options.repeat,
+        options.first_seed,
+        options.pcap,
+        options.build,
     )
     get(options.place)
     loaded = [scenario.load(scenario.find(name)) for name in options.scenarios]
@@ -153,7 +160,8 @@ def dry_run(specs: list[RunSpec]) -> int:
     print(f"# {len(specs)} runs")
     for spec in specs:
         made = plan.make(spec, str(toolbox.mpflow_path()))
-        linux = f"$(tools/build/kernel --base {spec.base} --flavour {spec.kernel})/linux"
+        variant = " --variant debug" if spec.build == "debug" else ""
+        linux = f"$(tools/build/kernel --base {spec.base} --flavour {spec.kernel}{variant})/linux"
         command = get(spec.place).command(spec, made.steady, "LINUX", "FOLDER")
         start = shlex.join(command).replace("LINUX", f'"{linux}"').replace("FOLDER", '"$folder"')
         print(f"\n## {spec.run_id}\n{start} </dev/null\n# which does, inside:")

@@ -32,6 +32,7 @@ from sctplab.checks import (
 SPEC_FORMAT = 1
 HOSTS = ("host1", "host2")
 FLAVOURS = ("stock", "patched")
+BUILDS = ("plain", "debug")  # debug: with the kernel's own checks of memory, locks and life of objects
 NAME = text(r"[a-z][a-z0-9_-]{0,10}", "a name of 1 to 11 small letters, digits, - or _")
 LABEL = text(r"[A-Za-z0-9][A-Za-z0-9._+-]*", "a name of letters, digits and . _ + -")
 BUFFER_KB = 16384  # default socket buffer: 16 MB, several times the largest bandwidth-delay product here
@@ -228,6 +229,7 @@ class RunSpec:
     limits: Limits = field(metadata=table(Limits))
     measure: Measure = field(metadata=table(Measure))
     pcap: bool = field(default=False, metadata=flag())
+    build: str = field(default="plain", metadata=choice(*BUILDS))
     reference: str = field(default="", metadata=text(r".*", "the path of a CSV file"))
 
     def validate(self, at: At) -> None:

@@ -20,7 +20,7 @@ from sctplab.model import RunSpec
 from sctplab.place import get
 from sctplab.place.base import Ended, Kernel, Place, Processes, RunError, Tools
 
-KernelKey = tuple[str, str, str]
+KernelKey = tuple[str, str, str, str]  # place, base, flavour, build
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Bench:
     processes: Processes
 
     def kernel(self, spec: RunSpec) -> Kernel:
-        return self.kernels[spec.place, spec.base, spec.kernel]
+        return self.kernels[kernel_key(spec)]
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,13 @@ class Job:
     captures: Path
 
 
+def kernel_key(spec: RunSpec) -> KernelKey:
+    return (spec.place, spec.base, spec.kernel, spec.build)
+
+
 def kernels(specs: list[RunSpec]) -> dict[KernelKey, Kernel]:
     """Build or find every kernel that these runs need."""
-    keys = sorted({(spec.place, spec.base, spec.kernel) for spec in specs})
-    return {key: get(key[0]).kernel(key[1], key[2]) for key in keys}
+    return {key: get(key[0]).kernel(*key[1:]) for key in sorted({kernel_key(spec) for spec in specs})}
 
 
 def perform(job: Job, bench: Bench) -> dict[str, Any]:

@@ -90,6 +90,7 @@ class Choice:
     repeat: int | None = None
     first_seed: int = 1
     pcap: bool = False
+    build: str = "plain"
 
 
 def names() -> list[str]:
@@ -271,6 +272,7 @@ def one_run(
         "limits": tree.get("limits", {}),
         "measure": tree.get("measure", {}),
         "pcap": choice.pcap,
+        "build": choice.build,
         "reference": tree.get("reference", ""),
     }
     return build(RunSpec, spec, at)

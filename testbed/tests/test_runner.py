@@ -30,7 +30,7 @@ class Shell:
     def __init__(self, script: str) -> None:
         self.script = script
 
-    def kernel(self, base: str, flavour: str) -> Kernel:
+    def kernel(self, base: str, flavour: str, build: str) -> Kernel:
         return KERNEL
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
@@ -44,7 +44,7 @@ class Shell:
 def bench(tmp_path: Path) -> Iterator[runner.Bench]:
     tools = Tools(Path("mpflow"), Path("/sbin"), {})
     processes = Processes()
-    yield runner.Bench(tools, {("uml", "6.12", "stock"): KERNEL}, processes)
+    yield runner.Bench(tools, {("uml", "6.12", "stock", "plain"): KERNEL}, processes)
     processes.stop()
 
 

@@ -54,7 +54,7 @@ class Place(Protocol):
 
     deterministic: bool
 
-    def kernel(self, base: str, flavour: str) -> Kernel:
+    def kernel(self, base: str, flavour: str, build: str) -> Kernel:
         """Build or find the kernel; raises RunError."""
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:

@@ -19,6 +19,7 @@ from sctplab.place.base import Kernel, Tools, last_line
 
 ROOT = AGENT.parent.parent
 BUILD = ROOT / "tools" / "build" / "kernel"
+VARIANTS = {"plain": "uml", "debug": "debug"}  # what tools/build/kernel calls them
 MEMORY_MB = 512
 EPOCH_NS = 1_700_000_000_000_000_000  # every run starts at this moment
 
@@ -26,9 +27,9 @@ EPOCH_NS = 1_700_000_000_000_000_000  # every run starts at this moment
 class Uml:
     deterministic = True
 
-    def kernel(self, base: str, flavour: str) -> Kernel:
-        argv = [str(BUILD), "--base", base, "--flavour", flavour, "--variant", "uml"]
-        folder = Path(last_line(argv, f"tools/build/kernel --base {base} --flavour {flavour}"))
+    def kernel(self, base: str, flavour: str, build: str) -> Kernel:
+        words = ["--base", base, "--flavour", flavour, "--variant", VARIANTS[build]]
+        folder = Path(last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}"))
         return Kernel(folder, json.loads((folder / "info.json").read_text()))
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
