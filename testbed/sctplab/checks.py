@@ -109,6 +109,22 @@ def names(expected: str) -> dict[str, Check]:
     return check(read)
 
 
+def moments(high: float) -> dict[str, Check]:
+    """A list of times in s from 0 to HIGH in ascending order, kept as a tuple; 1000 at most."""
+    expected = f"a list of 1 to 1000 times in ascending order, 0 to {high:g} (s)"
+
+    def read(value: object, at: At) -> tuple[float, ...]:
+        if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= 1000:
+            raise at.refuse(value, expected)
+        if not all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in value):
+            raise at.refuse(value, expected)
+        if list(value) != sorted(value) or not 0 <= value[0] <= value[-1] <= high:
+            raise at.refuse(value, expected)
+        return tuple(float(item) for item in value)
+
+    return check(read)
+
+
 def settings() -> dict[str, Check]:
     """A table of sysctl name -> text or whole number; values are kept as text, order is kept."""
 

@@ -96,7 +96,8 @@ def mpflow(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
     send += option("pmr", flow.pmr) + option("hb-interval", flow.hb_interval_ms)
     send += switch("nodelay", flow.nodelay) + switch("unordered", flow.unordered)
     send += option("streams", flow.streams if flow.streams > 1 else None)
-    send += option("rtx-policy", flow.rtx_policy)
+    send += option("rtx-policy", flow.rtx_policy) + option("dormant-policy", flow.dormant_policy)
+    send += option("failover-heartbeat", flow.failover_heartbeat)
     setup = mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else ()
     ready = '"event": "ready"'
     return Load(flow.name, flow.start_s, flow.background, Process(receiver, tuple(recv), ready),
@@ -109,6 +110,8 @@ def end_options(flow: Flow) -> list[str]:
         return ["--messages", str(flow.messages)]
     if flow.size_mb is not None:
         return ["--bytes", str(round(flow.size_mb * 1e6))]
+    if flow.send_at_s is not None:
+        return ["--at", ",".join(f"{moment:.12g}" for moment in flow.send_at_s)]
     return option("duration", flow.duration_s or 86400.0)
 
 

@@ -19,6 +19,7 @@ from sctplab.checks import (
     choice,
     count,
     flag,
+    moments,
     names,
     number,
     plain,
@@ -106,12 +107,13 @@ class Topology:
 
 KINDS = ("sctp", "tcp", "mptcp", "iperf3", "iperf3-sctp", "udp")
 SEVERAL_PATHS = ("sctp", "mptcp")
+LASTS = ("size_mb", "messages", "duration_s", "send_at_s")  # ways to say how long a flow lasts
 SOCKET_TIME = count(1, 3600000, "ms")
 
 
 @dataclass(frozen=True)
 class Flow:
-    """One transfer from host1 to host2. Exactly one of size_mb, messages, duration_s unless background."""
+    """One transfer from host1 to host2. Exactly one of LASTS unless background."""
 
     name: str = field(metadata=NAME)
     kind: str = field(default="sctp", metadata=choice(*KINDS))
@@ -122,6 +124,7 @@ class Flow:
     size_mb: float | None = field(default=None, metadata=number(0.001, 1e6, "MB"))
     messages: int | None = field(default=None, metadata=count(1, 10**9, "messages"))
     duration_s: float | None = field(default=None, metadata=number(0.001, 86400, "seconds"))
+    send_at_s: tuple[float, ...] | None = field(default=None, metadata=moments(86400))
     message_b: int = field(default=1400, metadata=count(24, 1 << 20, "bytes"))
     interval_ms: float = field(default=0.0, metadata=number(0, 3600000, "ms between messages"))
     rate_mbit: float | None = field(default=None, metadata=number(0.001, 100000, "Mbit/s, udp only"))
@@ -139,18 +142,21 @@ class Flow:
     sack_delay_ms: int | None = field(default=None, metadata=count(0, 500, "ms, receiver"))
     sack_freq: int | None = field(default=None, metadata=count(1, 65535, "packets per SACK, receiver"))
     rtx_policy: str | None = field(default=None, metadata=LABEL)
+    failover_heartbeat: int | None = field(default=None, metadata=count(0, 1, "off, on"))
+    dormant_policy: str | None = field(default=None, metadata=choice("kernel", "hop", "primary", "last"))
 
     def validate(self, at: At) -> None:
-        ends = [key for key in ("size_mb", "messages", "duration_s") if getattr(self, key) is not None]
+        ends = [key for key in LASTS if getattr(self, key) is not None]
         if len(ends) > 1 or (not ends and not self.background):
             got = " and ".join(ends) or "no end"
-            raise at.refuse(
-                got, "exactly one of size_mb, messages, duration_s", "say how long the flow lasts"
-            )
+            raise at.refuse(got, "exactly one of " + ", ".join(LASTS), "say how long the flow lasts")
         if (self.rate_mbit is None) == (self.kind == "udp"):
             raise at("rate_mbit").refuse(self.rate_mbit, "a rate for udp flows and for no other kind")
-        if self.kind in ("udp", "iperf3", "iperf3-sctp") and self.messages is not None:
-            raise at("messages").refuse(self.messages, f"size_mb or duration_s for {self.kind}")
+        for key in ("messages", "send_at_s"):
+            if self.kind in ("udp", "iperf3", "iperf3-sctp") and getattr(self, key) is not None:
+                raise at(key).refuse(getattr(self, key), f"size_mb or duration_s for {self.kind}")
+        if self.send_at_s and self.interval_ms:
+            raise at("interval_ms").refuse(self.interval_ms, "none: send_at_s says when", "remove it")
         if self.kind == "udp" and not self.background:
             raise at("background").refuse(False, "background = true for udp", "it measures nothing itself")
         if self.kind not in SEVERAL_PATHS and len(self.paths) > 1:

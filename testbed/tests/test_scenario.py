@@ -172,6 +172,16 @@ def test_set_values_are_checked_like_the_files(file: Path) -> None:
         ),
         (
             'size_mb = "{size_mb}"',
+            'size_mb = "{size_mb}"\nsend_at_s = [1, 2]',
+            "got 'size_mb and send_at_s', expected exactly one of",
+        ),
+        (
+            'size_mb = "{size_mb}"',
+            'size_mb = "{size_mb}"\nsend_at_s = [2, 1]',
+            r"send_at_s: got \[2, 1\], expected a list of 1 to 1000 times in ascending order",
+        ),
+        (
+            'size_mb = "{size_mb}"',
             "interval_ms = 3 # {size_mb}",
             "exactly one of|no use",
         ),

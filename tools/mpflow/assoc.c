@@ -9,10 +9,14 @@
 #include "fail.h"
 #include "transport.h"
 
-/* Of the sctp-multipath patches; value: struct sctp_assoc_value, names in options.c. */
+/* Of the sctp-multipath patches; the options take a struct sctp_assoc_value, names in options.c. */
 #ifndef SCTP_RTX_POLICY
-#define SCTP_RTX_POLICY	134
+#define SCTP_RTX_POLICY		134
+#define SCTP_FAILOVER_HEARTBEAT	135
+#define SCTP_DORMANT_POLICY	136
+#define SPP_PATHMAXRXT_ZERO	(1 << 10)	/* an spp_pathmaxrxt of 0 is not "unchanged" */
 #endif
+#define NEEDS_PATCHES	"expected one with the sctp-multipath patches"
 /* Kernel's own name; its uapi header leaves the values out. */
 #define PF_EXPOSE_ENABLE	2
 
@@ -46,8 +50,14 @@ static void set_path_parameters(int fd, const struct options *o)
 		path.spp_flags = SPP_HB_ENABLE | (o->hb_interval == 0 ? SPP_HB_TIME_IS_ZERO : 0);
 		path.spp_hbinterval = o->hb_interval;
 	}
+	if (o->pmr == 0)
+		path.spp_flags |= SPP_PATHMAXRXT_ZERO;
 	if (o->pmr != NOT_GIVEN || o->hb_interval != NOT_GIVEN)
 		set(fd, SCTP_PEER_ADDR_PARAMS, &path, sizeof(path), "--pmr, --hb-interval");
+	/* Other kernels overlook the flag. */
+	if (o->pmr == 0 &&
+	    (!transport_get(fd, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &path, sizeof(path)) || path.spp_pathmaxrxt))
+		fail(EXIT_USAGE, "--pmr 0: this kernel does not fail over at the first timeout; " NEEDS_PATCHES);
 }
 
 static void set_sack(int fd, const struct options *o)
@@ -63,19 +73,16 @@ static void set_sack(int fd, const struct options *o)
 		set(fd, SCTP_DELAYED_SACK, &sack, sizeof(sack), "--sack-delay, --sack-freq");
 }
 
-static void set_rtx_policy(int fd, const struct options *o)
+/* An option of the patches. */
+static void set_multipath(int fd, int name, int64_t value, const char *option)
 {
-	struct sctp_assoc_value policy = { .assoc_value = or_unchanged(o->rtx_policy) };
+	struct sctp_assoc_value setting = { .assoc_value = or_unchanged(value) };
 
-	if (o->rtx_policy == NOT_GIVEN)
-		return;
-	if (setsockopt(fd, IPPROTO_SCTP, SCTP_RTX_POLICY, &policy, sizeof(policy)) == 0)
+	if (value == NOT_GIVEN || setsockopt(fd, IPPROTO_SCTP, name, &setting, sizeof(setting)) == 0)
 		return;
 	if (errno == ENOPROTOOPT)
-		fail(EXIT_USAGE, "--rtx-policy: this kernel cannot choose; "
-		     "expected one with the sctp-multipath patches");
-	fail(EXIT_USAGE, "--rtx-policy %s: refused by the kernel: %s",
-	     rtx_policy_names[o->rtx_policy], strerror(errno));
+		fail(EXIT_USAGE, "%s: this kernel does not know it; " NEEDS_PATCHES, option);
+	fail(EXIT_USAGE, "%s: refused by the kernel: %s", option, strerror(errno));
 }
 
 static void subscribe(int fd, uint16_t type)
@@ -107,7 +114,9 @@ void assoc_set_options(int fd, const struct options *o)
 	set_rto(fd, o);
 	set_path_parameters(fd, o);
 	set_sack(fd, o);
-	set_rtx_policy(fd, o);
+	set_multipath(fd, SCTP_RTX_POLICY, o->rtx_policy, "--rtx-policy");
+	set_multipath(fd, SCTP_FAILOVER_HEARTBEAT, o->failover_heartbeat, "--failover-heartbeat");
+	set_multipath(fd, SCTP_DORMANT_POLICY, o->dormant_policy, "--dormant-policy");
 	if (o->role == ROLE_SEND && o->streams > 1)
 		set(fd, SCTP_INITMSG, &init, sizeof(init), "--streams");
 	if (o->max_burst != NOT_GIVEN)
@@ -308,16 +317,39 @@ void assoc_write_snapshot(struct json *j, const struct snapshot *s)
 }
 
 /*
- * A value the kernel does not know is left out. The policy is not even asked for
- * unless it was set: where virtual time runs, a call that fails costs some, and a
- * kernel without the patches would send what follows at other times.
+ * An option of the patches, in @value. Not even asked for unless it was set: where
+ * virtual time runs, a call that fails costs some, and a kernel without the patches
+ * would send what follows at other times.
  */
+static bool get_multipath(int fd, int name, int64_t wanted, uint32_t *value)
+{
+	struct sctp_assoc_value setting = { 0 };
+
+	if (wanted == NOT_GIVEN || !transport_get(fd, IPPROTO_SCTP, name, &setting, sizeof(setting)))
+		return false;
+	*value = setting.assoc_value;
+	return true;
+}
+
+static void write_multipath(struct json *j, int fd, const struct options *o)
+{
+	uint32_t value;
+
+	if (get_multipath(fd, SCTP_RTX_POLICY, o->rtx_policy, &value) && value < 4)
+		json_string(j, "rtx_policy", rtx_policy_names[value]);
+	if (get_multipath(fd, SCTP_FAILOVER_HEARTBEAT, o->failover_heartbeat, &value))
+		json_integer(j, "failover_heartbeat", value);
+	if (get_multipath(fd, SCTP_DORMANT_POLICY, o->dormant_policy, &value) && value < 4)
+		json_string(j, "dormant_policy", dormant_policy_names[value]);
+}
+
+/* A value the kernel does not know is left out. */
 void assoc_write_options(struct json *j, int fd, const struct options *o)
 {
 	struct sctp_rtoinfo rto = { 0 };
 	struct sctp_paddrparams path = { 0 };
 	struct sctp_sack_info sack = { 0 };
-	struct sctp_assoc_value burst = { 0 }, policy = { 0 };
+	struct sctp_assoc_value burst = { 0 };
 	int nodelay = 0;
 
 	if (transport_get(fd, IPPROTO_SCTP, SCTP_RTOINFO, &rto, sizeof(rto))) {
@@ -337,7 +369,5 @@ void assoc_write_options(struct json *j, int fd, const struct options *o)
 		json_integer(j, "max_burst", burst.assoc_value);
 	if (transport_get(fd, IPPROTO_SCTP, SCTP_NODELAY, &nodelay, sizeof(nodelay)))
 		json_bool(j, "nodelay", nodelay);
-	if (o->rtx_policy != NOT_GIVEN &&
-	    transport_get(fd, IPPROTO_SCTP, SCTP_RTX_POLICY, &policy, sizeof(policy)) && policy.assoc_value < 4)
-		json_string(j, "rtx_policy", rtx_policy_names[policy.assoc_value]);
+	write_multipath(j, fd, o);
 }

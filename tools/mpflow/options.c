@@ -18,7 +18,7 @@
 #define BOTH	(ROLE_SEND | ROLE_RECV)
 #define LARGE	((int64_t)1 << 53)
 
-enum kind { NUMBER, SECONDS, FLAG, NAME, ADDRESSES, RAW };
+enum kind { NUMBER, SECONDS, MOMENTS, FLAG, NAME, ADDRESSES, RAW };
 
 /* One row per option: what it may be, where it goes, what `mpflow --help` says. */
 struct option_row {
@@ -27,13 +27,14 @@ struct option_row {
 	int roles;
 	bool sctp_only;
 	size_t offset;
-	int64_t min, max;		/* NUMBER: the value; SECONDS: whole seconds */
+	int64_t min, max;		/* NUMBER: the value; SECONDS, MOMENTS: whole seconds */
 	const char *const *names;	/* NAME: the value is the index */
 	const char *help;
 };
 
 const char *const proto_names[] = { "sctp", "tcp", "mptcp", NULL };
 const char *const rtx_policy_names[] = { "kernel", "same", "alternate", "fr-same-rto-alt", NULL };
+const char *const dormant_policy_names[] = { "kernel", "hop", "primary", "last", NULL };
 
 #define AT(member)	offsetof(struct options, member)
 
@@ -49,6 +50,8 @@ static const struct option_row rows[] = {
 	{ "--messages", "N", NUMBER, ROLE_SEND, false, AT(messages), 1, LARGE, NULL, "send N messages" },
 	{ "--duration", "S", SECONDS, ROLE_SEND, false, AT(duration_ns), 0, 1000000, NULL,
 	  "send for S seconds" },
+	{ "--at", "T[,T...]", MOMENTS, ROLE_SEND, false, 0, 0, 1000000, NULL,
+	  "one message at each of these seconds after the connection" },
 	{ "--size", "BYTES", NUMBER, ROLE_SEND, false, AT(size), HEADER_SIZE, MESSAGE_MAX, NULL,
 	  "message size (1400)" },
 	{ "--interval-us", "N", NUMBER, ROLE_SEND, false, AT(interval_us), 1, 3600000000LL, NULL,
@@ -75,7 +78,8 @@ static const struct option_row rows[] = {
 	  "first retransmission timeout" },
 	{ "--rto-min", "MS", NUMBER, BOTH, true, AT(rto_min), 1, 86400000, NULL, "its lower bound" },
 	{ "--rto-max", "MS", NUMBER, BOTH, true, AT(rto_max), 1, 86400000, NULL, "its upper bound" },
-	{ "--pmr", "N", NUMBER, BOTH, true, AT(pmr), 1, 65535, NULL, "Path.Max.Retrans" },
+	{ "--pmr", "N", NUMBER, BOTH, true, AT(pmr), 0, 65535, NULL,
+	  "Path.Max.Retrans; 0: with the sctp-multipath patches" },
 	{ "--hb-interval", "MS", NUMBER, BOTH, true, AT(hb_interval), 0, 86400000, NULL,
 	  "heartbeat interval" },
 	{ "--sack-delay", "MS", NUMBER, BOTH, true, AT(sack_delay), 0, 500, NULL,
@@ -85,6 +89,10 @@ static const struct option_row rows[] = {
 	{ "--max-burst", "N", NUMBER, BOTH, true, AT(max_burst), 0, 65535, NULL, "Max.Burst" },
 	{ "--rtx-policy", "NAME", NAME, BOTH, true, AT(rtx_policy), 0, 0, rtx_policy_names,
 	  "where retransmissions go: kernel, same, alternate or fr-same-rto-alt" },
+	{ "--failover-heartbeat", "0|1", NUMBER, BOTH, true, AT(failover_heartbeat), 0, 1, NULL,
+	  "1: probe a path that has failed at once, then once per RTO" },
+	{ "--dormant-policy", "NAME", NAME, BOTH, true, AT(dormant_policy), 0, 0, dormant_policy_names,
+	  "where data goes when all paths have failed: kernel, hop, primary or last" },
 	{ "--sockopt", "LEVEL:OPTION:HEX", RAW, BOTH, false, 0, 0, 0, NULL,
 	  "any socket option, before connect or listen; repeatable" },
 };
@@ -94,7 +102,7 @@ static const struct option_row rows[] = {
 static noreturn void help(void)
 {
 	puts("usage: mpflow send --bind A[,B...] --to A[,B...] --port P\n"
-	     "                   (--bytes N | --messages N | --duration S) [option...]\n"
+	     "                   (--bytes N | --messages N | --duration S | --at T[,T...]) [option...]\n"
 	     "       mpflow recv --bind A[,B...] --port P [option...]\n"
 	     "Sends checked messages over SCTP, TCP or MPTCP and says what arrived when, as JSON lines.\n");
 	for (size_t i = 0; i < ROWS; i++) {
@@ -121,15 +129,32 @@ static int64_t parse_number(const struct option_row *row, const char *text)
 	return value;
 }
 
-static int64_t parse_seconds(const struct option_row *row, const char *text)
+/* Nanoseconds, rounded to a microsecond; ends the program unless @least (seconds) <= @text <= row->max. */
+static int64_t parse_time(const struct option_row *row, const char *text, double least)
 {
 	char *end;
 	double value = strtod(text, &end);
 
-	if (!(isdigit((unsigned char)text[0]) || text[0] == '.') || *end || !(value >= 1e-6 && value <= row->max))
-		fail(EXIT_USAGE, "%s: '%s' is not possible; expected seconds from 0.000001 to %" PRId64,
-		     row->name, text, row->max);
+	if (!(isdigit((unsigned char)text[0]) || text[0] == '.') || *end || !(value >= least && value <= row->max))
+		fail(EXIT_USAGE, "%s: '%s' is not possible; expected seconds from %g to %" PRId64,
+		     row->name, text, least, row->max);
 	return (int64_t)(value * 1e6 + 0.5) * 1000;
+}
+
+static void parse_moments(const struct option_row *row, const char *text, struct options *o)
+{
+	char *copy = strdup(text), *rest = copy, *one;
+
+	while ((one = strsep(&rest, ",")) != NULL) {
+		int64_t moment = parse_time(row, one, 0);
+
+		if (o->moments == MOMENTS_MAX)
+			fail(EXIT_USAGE, "%s: expected %d at most", row->name, MOMENTS_MAX);
+		if (o->moments > 0 && moment < o->moment_ns[o->moments - 1])
+			fail(EXIT_USAGE, "%s: %s comes too late; expected them in ascending order", row->name, one);
+		o->moment_ns[o->moments++] = moment;
+	}
+	free(copy);
 }
 
 static int parse_name(const struct option_row *row, const char *text)
@@ -203,7 +228,10 @@ static void store(const struct option_row *row, const char *text, struct options
 		*(int64_t *)where = parse_number(row, text);
 		break;
 	case SECONDS:
-		*(int64_t *)where = parse_seconds(row, text);
+		*(int64_t *)where = parse_time(row, text, 1e-6);
+		break;
+	case MOMENTS:
+		parse_moments(row, text, o);
 		break;
 	case FLAG:
 		*(bool *)where = true;
@@ -242,7 +270,8 @@ static void set_defaults(struct options *o)
 {
 	memset(o, 0, sizeof(*o));
 	for (size_t i = 0; i < ROWS; i++)
-		if (rows[i].kind == NUMBER || rows[i].kind == SECONDS || rows[i].names == rtx_policy_names)
+		if (rows[i].kind == NUMBER || rows[i].kind == SECONDS ||
+		    (rows[i].kind == NAME && rows[i].names != proto_names))
 			*(int64_t *)((char *)o + rows[i].offset) = NOT_GIVEN;
 	o->size = 1400;
 	o->streams = 1;
@@ -253,7 +282,8 @@ static void set_defaults(struct options *o)
 /* What no row can know alone. @given: one per row. */
 static void check_together(const struct options *o, const bool *given)
 {
-	int amounts = (o->bytes != NOT_GIVEN) + (o->messages != NOT_GIVEN) + (o->duration_ns != NOT_GIVEN);
+	int amounts = (o->bytes != NOT_GIVEN) + (o->messages != NOT_GIVEN) + (o->duration_ns != NOT_GIVEN) +
+		      (o->moments > 0);
 
 	if (o->bind.count == 0)
 		fail(EXIT_USAGE, "--bind: missing; expected the own addresses to use, e.g. 192.0.2.1,198.51.100.1");
@@ -262,7 +292,9 @@ static void check_together(const struct options *o, const bool *given)
 	if (o->port == NOT_GIVEN)
 		fail(EXIT_USAGE, "--port: missing; expected the receiver's port, 1 to 65535");
 	if (o->role == ROLE_SEND && amounts != 1)
-		fail(EXIT_USAGE, "--bytes, --messages, --duration: expected exactly one of them, got %d", amounts);
+		fail(EXIT_USAGE, "--bytes, --messages, --duration, --at: expected exactly one of them, got %d", amounts);
+	if (o->moments > 0 && o->interval_us != NOT_GIVEN)
+		fail(EXIT_USAGE, "--interval-us: expected none, --at says when each message is sent");
 	for (size_t i = 0; i < o->to.count; i++)
 		if (!addresses_have(o->bind.item, o->bind.count, o->to.item[i].sock.ss_family))
 			fail(EXIT_USAGE, "--to: %s cannot be reached; expected an own address of its family in --bind",

@@ -10,6 +10,7 @@
 #define NOT_GIVEN	(-1)
 #define RAW_OPTIONS_MAX	16
 #define RAW_VALUE_MAX	256
+#define MOMENTS_MAX	1000
 
 enum role { ROLE_SEND = 1, ROLE_RECV = 2 };
 enum proto { PROTO_SCTP, PROTO_TCP, PROTO_MPTCP };
@@ -29,8 +30,10 @@ struct options {
 	struct addresses bind, to, primary;
 	int64_t port;
 
-	/* what is sent, when; exactly one of bytes, messages, duration_ns is given */
+	/* what is sent, when; exactly one of bytes, messages, duration_ns, moments is given */
 	int64_t bytes, messages, duration_ns;
+	size_t moments;
+	int64_t moment_ns[MOMENTS_MAX];	/* after the connection is up, ascending */
 	int64_t size, interval_us, streams, seed;
 	bool unordered;
 
@@ -43,13 +46,15 @@ struct options {
 	/* socket options */
 	int64_t sndbuf, rcvbuf;
 	bool nodelay;
-	int64_t rto_initial, rto_min, rto_max, pmr, hb_interval, sack_delay, sack_freq, max_burst, rtx_policy;
+	int64_t rto_initial, rto_min, rto_max, pmr, hb_interval, sack_delay, sack_freq, max_burst;
+	int64_t rtx_policy, failover_heartbeat, dormant_policy;
 	size_t raw_count;
 	struct raw_option raw[RAW_OPTIONS_MAX];
 };
 
 extern const char *const proto_names[];
 extern const char *const rtx_policy_names[];
+extern const char *const dormant_policy_names[];
 
 void options_parse(int argc, char **argv, struct options *o);
 

@@ -194,6 +194,8 @@ static uint32_t next_size(const struct sender *s, int64_t due)
 
 	if (o->duration_ns != NOT_GIVEN)
 		return due < s->start_steady + o->duration_ns ? o->size : 0;
+	if (o->moments > 0)
+		return s->messages < o->moments ? o->size : 0;
 	if (o->messages != NOT_GIVEN)
 		return (int64_t)s->messages < o->messages ? o->size : 0;
 	if (left <= 0)
@@ -201,11 +203,19 @@ static uint32_t next_size(const struct sender *s, int64_t due)
 	return left >= o->size ? o->size : left > HEADER_SIZE ? left : HEADER_SIZE;
 }
 
-/* Message n is due at start + n * interval whatever became of those before it. */
+/* When message @seq is due, after the start. */
+static int64_t due_offset(const struct options *o, uint64_t seq)
+{
+	if (o->moments > 0)
+		return o->moment_ns[seq < o->moments ? seq : o->moments - 1];
+	return (int64_t)seq * o->interval_us * 1000;
+}
+
+/* Each message is due at its time whatever became of those before it. */
 static bool put_on_time(struct sender *s)
 {
 	for (uint64_t seq = 0; ; seq++) {
-		int64_t offset = (int64_t)seq * s->o->interval_us * 1000;
+		int64_t offset = due_offset(s->o, seq);
 		uint32_t size = next_size(s, s->start_steady + offset);
 
 		if (size == 0)
@@ -320,7 +330,7 @@ static void transfer(struct sender *s)
 	s->start_steady = steady_ns();
 	s->start_wall = wall_ns();
 	s->result.first_ns = s->start_wall;
-	if ((s->o->interval_us > 0 ? put_on_time(s) : put_in_bursts(s)) && put_end(s))
+	if ((s->o->interval_us > 0 || s->o->moments > 0 ? put_on_time(s) : put_in_bursts(s)) && put_end(s))
 		finish(s);
 	if (s->result.last_ns == 0)
 		s->result.last_ns = wall_ns();

@@ -161,6 +161,17 @@ def test_messages_keep_the_schedule(build: Path, receiver: StartReceiver) -> Non
     assert [event["delay_us"] for event in log] == pytest.approx(delays, abs=3)
 
 
+def test_messages_at_given_times(build: Path, receiver: StartReceiver) -> None:
+    peer = receiver("--messages-log")
+    status, sent = send(build, peer.port, "--at", "0,0.05,0.05,0.2", "--size", "200")
+    events = peer.events()
+    log = [event for event in events if event["event"] == "message"]
+    assert status == 0 and result_of(sent)["bytes"] == 800 == result_of(events)["bytes"]
+    due = [event["sent"] - log[0]["sent"] for event in log]
+    assert due == pytest.approx([0, 0.05, 0.05, 0.2], abs=2e-6)
+    assert all(event["received"] >= event["sent"] for event in log)
+
+
 def test_blocking_counts_as_delay(build: Path, receiver: StartReceiver) -> None:
     peer = receiver("--rcvbuf", "5000", "--messages-log")
     peer.process.send_signal(signal.SIGSTOP)
@@ -325,7 +336,9 @@ def test_sender_gives_up(build: Path) -> None:
         (f"{RECV} --rtx-policy x", "--rtx-policy: 'x' is unknown; expected one of kernel, same"),
         (f"{RECV} --port 1 --port 2", "--port: given twice"),
         (f"{RECV} --messages-log=1", "--messages-log: takes no value"),
-        (f"{RECV} --pmr 0", "--pmr: '0' is not possible"),
+        (f"{RECV} --pmr 65536", "--pmr: '65536' is not possible; expected a whole number from 0 to 65535"),
+        (f"{RECV} --failover-heartbeat 2", "--failover-heartbeat: '2' is not possible"),
+        (f"{RECV} --dormant-policy x", "--dormant-policy: 'x' is unknown; expected one of kernel, hop"),
         (f"{RECV} --sockopt sctp:1:0", "--sockopt: 'sctp:1:0' is not possible"),
         (f"{RECV} --sockopt sctp", "--sockopt: 'sctp' is not possible"),
         (f"{RECV} --port 1 --proto tcp --rto-min 1", "--rto-min: only with --proto sctp"),
@@ -334,7 +347,11 @@ def test_sender_gives_up(build: Path) -> None:
         ("recv --bind 192.0.2.1 --port 5000 --proto tcp", "--bind: 192.0.2.1: Cannot assign requested"),
         (f"{RECV} --port 5000 --proto tcp --sockopt socket:9999:00", "--sockopt socket:9999:00: refused"),
         ("send --bind 127.0.0.1 --port 1 --bytes 1", "--to: missing"),
-        (f"{SEND} --port 1", "--bytes, --messages, --duration: expected exactly one"),
+        (f"{SEND} --port 1", "--bytes, --messages, --duration, --at: expected exactly one"),
+        (f"{SEND} --port 1 --bytes 1 --at 1", "--bytes, --messages, --duration, --at: expected exactly one"),
+        (f"{SEND} --port 1 --at 1,x", "--at: 'x' is not possible; expected seconds from 0 to 1000000"),
+        (f"{SEND} --port 1 --at 1,2,1.5", "--at: 1.5 comes too late; expected them in ascending order"),
+        (f"{SEND} --port 1 --at 1 --interval-us 9", "--interval-us: expected none, --at says when"),
         (f"{SEND} --port 1 --bytes 1 --messages 1", "--bytes, --messages, --duration"),
         ("send --bind 127.0.0.1 --to ::1 --port 1 --bytes 1", "--to: ::1 cannot be reached; expected"),
         (f"{SEND} --port 1 --bytes 1 --size 23", "--size: '23' is not possible"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mpflow's --rtx-policy: read back from a kernel of the series, refused in one line on a stock kernel."""
+"""mpflow's options for the series: read back from its kernels, refused in one line on a stock kernel."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +12,9 @@ from tests.lab_run import small_spec
 pytestmark = pytest.mark.kernel
 
 
-def send(policy: str, kernel: str, folder: Path) -> dict[str, Any]:
-    """What the agent says about a short flow with this policy."""
-    flow = replace(small_spec().flows[0], size_mb=0.01, rtx_policy=policy)
+def send(kernel: str, folder: Path, **keys: Any) -> dict[str, Any]:
+    """What the agent says about a short flow with these keys."""
+    flow = replace(small_spec().flows[0], size_mb=0.01, **keys)
     spec = small_spec(kernel=kernel, flows=(flow,))
     with cli.bench([spec]) as bench:
         return runner.in_place(spec, bench, bench.kernel(spec), folder)[1]
@@ -22,16 +22,23 @@ def send(policy: str, kernel: str, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("policy", ["kernel", "same", "alternate", "fr-same-rto-alt"])
 def test_patched_has_what_was_asked_for(policy: str, tmp_path: Path) -> None:
-    result = send(policy, "patched", tmp_path)
+    result = send("patched", tmp_path, rtx_policy=policy)
     assert result["status"] == "ok", result["reason"]
     connected = collect.events_of(result["flows"][0]["sender"])[0]
     assert connected["options"]["rtx_policy"] == policy
 
 
-def test_stock_refuses(tmp_path: Path) -> None:
-    result = send("same", "stock", tmp_path)
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({"rtx_policy": "same"}, "--rtx-policy: this kernel does not know it"),
+        ({"failover_heartbeat": 1}, "--failover-heartbeat: this kernel does not know it"),
+        ({"dormant_policy": "hop"}, "--dormant-policy: this kernel does not know it"),
+        ({"pmr": 0}, "--pmr 0: this kernel does not fail over at the first timeout"),
+    ],
+)
+def test_stock_refuses(keys: dict[str, Any], complaint: str, tmp_path: Path) -> None:
+    result = send("stock", tmp_path, **keys)
     assert result["flows"][0]["sender"] == {"exit": 2, "output": ""}
-    assert result["reason"] == (
-        "mpflow send: mpflow: --rtx-policy: this kernel cannot choose; "
-        "expected one with the sctp-multipath patches"
-    )
+    expected = f"mpflow send: mpflow: {complaint}; expected one with the sctp-multipath patches"
+    assert result["reason"] == expected
