@@ -10,6 +10,7 @@ sacks             SACK chunks that reached the sender
 failover_s        first cut until a message sent after it is delivered
 spurious_failovers      how often a sender gave up its primary path, the flow's first, as unreachable though
                   nothing happened to it; for flows over several paths in runs without events
+any_spurious_failover   1 when there was one, else 0: the mean over runs is the share of transfers that had one
 max_message_delay_s     longest one-way delay of a message
 max_gap_s               longest time in which nothing was delivered
 wire_mbit.PATH    what left the middle towards the receiver, headers included, / transfer_s
@@ -174,7 +175,7 @@ def recovery(sender: dict[str, int], pairs: list[tuple[dict[str, Any], dict[str,
 
 
 def spurious(spec: RunSpec, result: dict[str, Any]) -> dict[str, float]:
-    """spurious_failovers, when there is a flow that could fail over."""
+    """spurious_failovers, any_spurious_failover, when there is a flow that could fail over."""
     multihomed = [
         flow for flow in spec.flows
         if flow.kind == "sctp" and not flow.background and len(used_paths(flow, spec.topology)) > 1
@@ -186,7 +187,8 @@ def spurious(spec: RunSpec, result: dict[str, Any]) -> dict[str, float]:
         for event in path_events(outcomes[flow.name])
         if event["state"] == "unreachable" and event["address"] == primary(flow, spec)
     ]
-    return {"spurious_failovers": len(given_up)} if multihomed else {}
+    found = {"spurious_failovers": len(given_up), "any_spurious_failover": int(bool(given_up))}
+    return found if multihomed else {}
 
 
 def primary(flow: Flow, spec: RunSpec) -> str:

@@ -23,8 +23,8 @@ from sctplab.labels import (
 )
 from sctplab.load_records import Run, Value, load_runs, read_json
 from sctplab.page import tally
-from sctplab.stats import estimate, paired
-from sctplab.summary import point_order
+from sctplab.stats import paired
+from sctplab.summary import estimated, point_order
 
 WIDTH = 160
 MAX_LISTED = 20
@@ -100,7 +100,10 @@ def _row(match: Match, name: str) -> list[str]:
     """The cells after the first: metric, n A, n B, A, B, pairs, difference, ratio."""
     shown = metric(name)
     a, b = _samples(match.a, name), _samples(match.b, name)
-    estimates = [estimate(list(values.values()), shown.skewed) if values else None for values in (a, b)]
+    estimates = [
+        estimated({seed: [value] for seed, value in values.items()}, shown) if values else None
+        for values in (a, b)
+    ]
     digits = decimals(found.centre for found in estimates if found)
     pair = paired(a, b, shown.skewed)
     return [

@@ -11,12 +11,16 @@ from sctplab.stats import Estimate
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric's title and unit ("" for a pure number); skewed metrics are judged by their median."""
+    """A metric's title and unit ("" for a pure number).
+
+    skewed: judged by its median. share: 0 or 1 for one run, so that the mean is a share of runs.
+    """
 
     name: str
     title: str
     unit: str
     skewed: bool = False
+    share: bool = False
 
     @property
     def axis(self) -> str:
@@ -32,6 +36,7 @@ HEADLINES = (
     Metric("failover_s", "Failover time", "s", skewed=True),
     Metric("max_gap_s", "Longest gap between deliveries", "s", skewed=True),
     Metric("max_message_delay_s", "Longest message delay", "s", skewed=True),
+    Metric("any_spurious_failover", "Transfers with a spurious failover", "", share=True),
     Metric("spurious_failovers", "Spurious failovers", ""),
     Metric("rtx_ratio", "Retransmission ratio", ""),
 )
@@ -93,11 +98,11 @@ def decimals(values: Iterable[float]) -> int:
 
 
 def estimate_text(estimate: Estimate, digits: int) -> str:
-    """'19.80 ± 0.12' for a mean, '1.09 [1.05, 1.12]' for a median, the bare centre without an interval."""
+    """'19.80 ± 0.12' for a mean, '1.09 [1.05, 1.12]' for a median or a share, the bare centre without interval."""
     centre = f"{estimate.centre:.{digits}f}"
     if estimate.interval is None:
         return centre
-    if estimate.skewed:
+    if estimate.skewed or estimate.share:
         return f"{centre} [{estimate.interval.low:.{digits}f}, {estimate.interval.high:.{digits}f}]"
     return f"{centre} ± {(estimate.interval.high - estimate.interval.low) / 2:.{digits}f}"
 

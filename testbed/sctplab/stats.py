@@ -6,6 +6,7 @@ doubling timeouts) are judged by their median with a percentile bootstrap, whose
 from a fixed seed so that a report is the same each time it is made. Where the sample cannot support
 a 95 % interval there is none: one run has no interval, and a median needs six, because even the
 whole range of n runs holds the true median with a chance of only 1 - 2^(1-n), 93.8 % for five.
+Shares of runs, which are yes or no, get Wilson's interval.
 """
 
 import math
@@ -32,7 +33,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A sample of n runs in numbers. interval belongs to centre; None where the sample is too small."""
+    """A sample of n runs in numbers. interval belongs to centre; None where the sample is too small.
+
+    share: the sample is of runs that do (1) or do not (0), its mean the share of those that do.
+    """
 
     n: int
     median: float
@@ -41,6 +45,7 @@ class Estimate:
     high: float
     skewed: bool
     interval: Interval | None
+    share: bool = False
 
     @property
     def centre(self) -> float:
@@ -96,6 +101,39 @@ def estimate(values: Sequence[float], skewed: bool = False) -> Estimate:
         skewed=skewed,
         interval=median_interval(ordered) if skewed else mean_interval(ordered),
     )
+
+
+def share(by_seed: Mapping[int, Sequence[bool]]) -> Estimate:
+    """Share of runs that do, given seed -> runs with that seed (one, or several cells' runs pooled).
+
+    Wilson's interval. Runs with the same seed meet the same losses and so do not count as independent: their number
+    is divided by the design effect, the variance of the share over seeds relative to independent runs. Where
+    all seeds agree nothing is known of that, and only seeds are counted. One seed has no interval.
+    """
+    runs = [float(does) for seed in sorted(by_seed) for does in by_seed[seed]]
+    if not runs:
+        raise ValueError("a share needs at least one run")
+    n, mean = len(runs), math.fsum(runs) / len(runs)
+    interval = _wilson(mean, _independent(by_seed, mean)) if len(by_seed) > 1 else None
+    return Estimate(n, float(np.median(runs)), mean, min(runs), max(runs), False, interval, share=True)
+
+
+def _wilson(mean: float, n: float) -> Interval:
+    z2 = float(scipy_stats.norm.ppf((1 + CONFIDENCE) / 2)) ** 2
+    centre = (mean + z2 / (2 * n)) / (1 + z2 / n)
+    half = math.sqrt(z2 * (mean * (1 - mean) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+
+
+def _independent(by_seed: Mapping[int, Sequence[bool]], mean: float) -> float:
+    """As many independent runs as these are worth, at least one per seed."""
+    n, seeds = sum(map(len, by_seed.values())), len(by_seed)
+    binomial = mean * (1 - mean) / n
+    if not binomial:
+        return float(seeds)
+    excess = math.fsum((sum(does) - len(does) * mean) ** 2 for does in by_seed.values())
+    clustered = seeds / (seeds - 1) * excess / n**2
+    return min(float(n), max(float(seeds), n * binomial / clustered if clustered else n))
 
 
 def paired(a: Mapping[int, float], b: Mapping[int, float], skewed: bool = False) -> Paired | None:

@@ -9,13 +9,13 @@ numbers; the others are kept in the cell so that tables can count and name them.
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from sctplab.labels import HEADLINES, SILENCE, Metric, metric, value_text
 from sctplab.load_records import Run, Value
-from sctplab.stats import Estimate, estimate
+from sctplab.stats import Estimate, estimate, share
 
 Point = tuple[Value | None, ...]
 
@@ -169,13 +169,20 @@ def _section(scenario: str, runs: list[Run]) -> Section:
     )
 
 
+def estimated(by_seed: Mapping[int, Sequence[float]], shown: Metric) -> Estimate:
+    """The estimate that suits the metric, given seed -> values of its runs (several where cells are pooled)."""
+    if shown.share:
+        return share({seed: [value > 0 for value in values] for seed, values in by_seed.items()})
+    return estimate([value for values in by_seed.values() for value in values], shown.skewed)
+
+
 def _estimates(runs: tuple[Run, ...]) -> dict[str, Estimate]:
-    values: dict[str, list[float]] = defaultdict(list)
+    values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         if run.ok:
             for name, value in run.metrics.items():
-                values[name].append(value)
-    return {name: estimate(values[name], metric(name).skewed) for name in sorted(values)}
+                values[name][run.seed].append(value)
+    return {name: estimated(values[name], metric(name)) for name in sorted(values)}
 
 
 def _value_order(value: Value | None) -> tuple[int, float, str]:

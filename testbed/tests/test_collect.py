@@ -107,6 +107,7 @@ def test_a_flow_without_end_has_no_goodput() -> None:
         "t3_timeouts": 0,
         "fast_rtx": 0,
         "spurious_failovers": 0,
+        "any_spurious_failover": 0,
     }
 
 

@@ -4,7 +4,7 @@
 import math
 
 import pytest
-from sctplab.stats import estimate, mean_interval, median_interval, paired
+from sctplab.stats import estimate, mean_interval, median_interval, paired, share
 
 
 def test_mean_interval_is_students() -> None:
@@ -76,3 +76,34 @@ def test_a_ratio_needs_positive_values() -> None:
 def test_nothing_cannot_be_estimated() -> None:
     with pytest.raises(ValueError, match="at least one"):
         estimate([])
+
+
+def test_share_has_wilsons_interval() -> None:
+    found = share({seed: [seed <= 4] for seed in range(1, 11)})
+    assert (found.n, found.mean) == (10, 0.4)
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == pytest.approx((0.168180, 0.687326), abs=1e-6)
+
+
+def test_share_of_none_and_of_all_has_an_interval_towards_the_middle() -> None:
+    for does, ends in ((False, (0.0, 0.277533)), (True, (0.722467, 1.0))):
+        found = share({seed: [does] for seed in range(10)})
+        assert found.interval is not None
+        assert (found.interval.low, found.interval.high) == pytest.approx(ends, abs=1e-6)
+
+
+def test_runs_of_one_seed_that_agree_count_once() -> None:
+    once = share({seed: [seed < 5] for seed in range(10)})
+    often = share({seed: [seed < 5] * 4 for seed in range(10)})
+    assert often.n == 40
+    assert often.interval == once.interval
+
+
+def test_runs_of_one_seed_that_differ_as_those_of_different_seeds_count_each() -> None:
+    apart = share({seed: [seed % 2 == 0] for seed in range(40)})
+    pooled = share({seed: [True, False] for seed in range(20)})
+    assert pooled.interval == apart.interval
+
+
+def test_share_over_one_seed_has_no_interval() -> None:
+    assert share({1: [True, False, True]}).interval is None
