@@ -8,6 +8,8 @@ rtx_ratio         DATA chunks sent again / DATA chunks sent once (sender)
 t3_timeouts, fast_rtx   how often the T3 timer expired, fast retransmissions (sender, SNMP)
 sacks             SACK chunks that reached the sender
 failover_s        first cut until a message sent after it is delivered
+return_s          last heal, carrier-up or address-add until new data leaves over that path: the first
+                  DATA chunk whose TSN was never sent before; absent when none does
 spurious_failovers      how often a sender gave up its primary path, the flow's first, as unreachable though
                   nothing happened to it; for flows over several paths in runs without events
 any_spurious_failover   1 when there was one, else 0: the mean over runs is the share of transfers that had one
@@ -19,18 +21,19 @@ wire_mbit.PATH    what left the middle towards the receiver, headers included, /
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from sctplab.load import used_paths
-from sctplab.model import Flow, Path, RunSpec
+from sctplab.capture import Chunk
+from sctplab.load import PORT, used_paths
+from sctplab.model import BREAKING, Flow, Path, RunSpec
 from sctplab.shape import address, egress
 
 ETHERNET = 14
 SCTP_COMMON, DATA_CHUNK = 12, 16
 TCP_WITH_TIMESTAMPS = 32
 SERIES_POINTS = 2000
-BREAKING = ("cut", "carrier-down", "address-del")
 
 
 def payload_share(kind: str, path: Path, message_b: int) -> float:
@@ -187,7 +190,10 @@ def spurious(spec: RunSpec, result: dict[str, Any]) -> dict[str, float]:
         for event in path_events(outcomes[flow.name])
         if event["state"] == "unreachable" and event["address"] == primary(flow, spec)
     ]
-    found = {"spurious_failovers": len(given_up), "any_spurious_failover": int(bool(given_up))}
+    found: dict[str, float] = {
+        "spurious_failovers": len(given_up),
+        "any_spurious_failover": int(bool(given_up)),
+    }
     return found if multihomed else {}
 
 
@@ -215,6 +221,21 @@ def delays(spec: RunSpec, result: dict[str, Any], flow: dict[str, Any]) -> dict[
         if after:
             found["failover_s"] = min(after) - moment
     return found
+
+
+def returned(spec: RunSpec, start_t: float, chunks: Iterable[Chunk]) -> dict[str, float]:
+    """return_s from CHUNKS, what crossed the sender's interfaces; START_T: when the first flow started."""
+    moment = start_t + spec.last_heals[0].at_s
+    healed = {event.path for event in spec.last_heals}
+    port = PORT + spec.flows.index(spec.measured_flow)
+    newest = 0
+    for chunk in chunks:
+        if chunk.tsn is None or chunk.ports[1] != port or chunk.tsn <= newest:
+            continue
+        newest = chunk.tsn
+        if chunk.path in healed and chunk.time_ns >= moment * 1e9:
+            return {"return_s": round(chunk.time_ns / 1e9 - moment, 9)}
+    return {}
 
 
 def messages(flow: dict[str, Any]) -> list[dict[str, Any]]:

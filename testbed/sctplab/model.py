@@ -168,6 +168,8 @@ class Flow:
         return (HOSTS[1], HOSTS[0]) if self.reverse else HOSTS
 
 
+BREAKING = ("cut", "carrier-down", "address-del")
+HEALING = ("heal", "carrier-up", "address-add")
 ACTIONS = ("cut", "heal", "change", "carrier-down", "carrier-up", "address-del", "address-add")
 
 
@@ -251,6 +253,22 @@ class RunSpec:
             known_path(event.path, known, where("path"))
             for one in directions(event.direction):
                 changed(getattr(self.topology.path(event.path), one), event.values, where.inside("values"))
+
+    @property
+    def last_heals(self) -> tuple[Event, ...]:
+        """The events that give a path back, of those at the last such moment."""
+        heals = [event for event in self.events if event.action in HEALING]
+        return tuple(event for event in heals if event.at_s == max(heal.at_s for heal in heals))
+
+    @property
+    def measured_flow(self) -> Flow:
+        """The flow whose delays, failover and return are told: the first that is not background."""
+        return next(flow for flow in self.flows if not flow.background)
+
+    @property
+    def measures_return(self) -> bool:
+        """Whether it can be told when data returned to a path, which takes captures."""
+        return bool(self.last_heals) and self.measured_flow.kind == "sctp"
 
     @property
     def run_id(self) -> str:

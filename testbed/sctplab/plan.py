@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sctplab.capture import file_name
 from sctplab.checks import At, plain
 from sctplab.load import Load, Means, common_commands, load
 from sctplab.model import HOSTS, Direction, Event, Path, RunSpec, changed, derive_seed, directions
@@ -80,7 +81,7 @@ def make(spec: RunSpec, tool: str) -> Plan:
         format=PLAN_FORMAT,
         setup=tuple(setup),
         hosts=tuple(namespaces(topology)[:2]),
-        captures=tuple(capture(*end) for end in interfaces(topology)) if spec.pcap else (),
+        captures=tuple(capture(*end) for end in captured(spec)),
         flows=flows,
         events=tuple(events(spec)),
         links=tuple(egress(path, direction) for path in topology.paths for direction in directions("both")),
@@ -98,9 +99,18 @@ def sysctls(spec: RunSpec) -> list[Command]:
     ]
 
 
+def captured(spec: RunSpec) -> list[tuple[str, str]]:
+    """(namespace, interface) of the captures: all that were asked for, or what the metric return_s needs."""
+    if spec.pcap:
+        return interfaces(spec.topology)
+    if spec.measures_return:
+        return [(spec.measured_flow.hosts[0], path.name) for path in spec.topology.paths]
+    return []
+
+
 def capture(where: str, interface: str) -> Capture:
     """Everything on one interface, into WHERE.INTERFACE.pcap."""
-    return Capture(where, (*TCPDUMP.split(), "-i", interface), f"{where}.{interface}.pcap")
+    return Capture(where, (*TCPDUMP.split(), "-i", interface), file_name(where, interface))
 
 
 def events(spec: RunSpec) -> Iterator[TimedCommands]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sctplab import collect, plan, record
+from sctplab import capture, collect, plan, record
 from sctplab.checks import plain
 from sctplab.model import RunSpec
 from sctplab.place import get
@@ -68,8 +68,9 @@ def perform(job: Job, bench: Bench) -> dict[str, Any]:
             ended, result = in_place(job.spec, bench, kernel, folder)
             if bench.processes.stopped:
                 raise KeyboardInterrupt
-            made = finish(job.spec, bench, kernel, ended, result)
-            keep_captures(folder, job.captures)
+            made = finish(job.spec, bench, kernel, ended, result, folder)
+            if job.spec.pcap:
+                keep_captures(folder, job.captures)
         made["host"] = {"wall_s": round(ended.wall_s, 3), "started": started}
         record.write(job.record, made)
     except BaseException as error:
@@ -97,9 +98,9 @@ def in_place(spec: RunSpec, bench: Bench, kernel: Kernel, folder: Path) -> tuple
 
 
 def finish(
-    spec: RunSpec, bench: Bench, kernel: Kernel, ended: Ended, result: dict[str, Any]
+    spec: RunSpec, bench: Bench, kernel: Kernel, ended: Ended, result: dict[str, Any], folder: Path
 ) -> dict[str, Any]:
-    """The record of a run that ended one way or the other."""
+    """The record of a run in FOLDER that ended one way or the other."""
     status, reason = verdict(spec, ended, result)
     made: dict[str, Any] = {
         "format": record.RECORD_FORMAT,
@@ -116,7 +117,9 @@ def finish(
     counters = {host: collect.deltas(result["before"][host], result["after"][host]) for host in hosts}
     paths = [collect.path_counters(path, result["links"]) for path in spec.topology.paths]
     made["sysctls"] = result["sysctls"]
-    made["metrics"] = collect.metrics(spec, result, counters, paths) if status == "ok" else {}
+    made["metrics"] = {}
+    if status == "ok":
+        made["metrics"] = collect.metrics(spec, result, counters, paths) | returned(spec, result, folder)
     made["paths"] = paths
     made["counters"] = counters
     made["flows"] = [flow_summary(flow) for flow in result["flows"]]
@@ -126,6 +129,14 @@ def finish(
     made["series"] = collect.series(spec, result)
     made["virtual_s"] = round(result["end_t"] - result["start_t"], 6)
     return made
+
+
+def returned(spec: RunSpec, result: dict[str, Any], folder: Path) -> dict[str, float]:
+    """The metric return_s, from the captures that the plan made for it."""
+    if not spec.measures_return:
+        return {}
+    chunks = capture.chunks(folder, spec.topology, spec.measured_flow.hosts[0])
+    return collect.returned(spec, result["start_t"], chunks)
 
 
 def deterministic(spec: RunSpec, place: Place) -> bool:
@@ -169,8 +180,8 @@ def keep_captures(folder: Path, target: Path) -> None:
     found = sorted(folder.glob("*.pcap"))
     if found:
         target.mkdir(parents=True, exist_ok=True)
-    for capture in found:
-        shutil.copyfile(capture, target / capture.name)
+    for one in found:
+        shutil.copyfile(one, target / one.name)
 
 
 def perform_all(

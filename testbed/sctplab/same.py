@@ -7,45 +7,14 @@ difference in words. Records are compared by compare.differences().
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from sctplab import runner
-from sctplab.errors import LabError
+from sctplab.capture import Packet, packets
 from sctplab.model import RunSpec
-
-NANOSECONDS = b"\x4d\x3c\xb2\xa1"  # magic of a little-endian pcap file with nanosecond times
-FILE_HEADER, PACKET_HEADER = 24, 16
-
-
-@dataclass(frozen=True)
-class Packet:
-    """One captured packet: time in ns since the epoch, length on the wire, captured bytes."""
-
-    time_ns: int
-    length: int
-    data: bytes
-
-
-def packets(path: Path) -> Iterator[Packet]:
-    """The packets of a pcap file as tcpdump writes it here; raises LabError for any other file."""
-    content = path.read_bytes()
-    if content[:4] != NANOSECONDS:
-        raise LabError(f"{path}: not a capture of the laboratory (pcap with nanoseconds)")
-    at = FILE_HEADER
-    while at < len(content):
-        if at + PACKET_HEADER > len(content):
-            raise LabError(f"{path}: cut off in the header of a packet, at byte {at}")
-        seconds, nanoseconds, captured, length = struct.unpack_from("<4I", content, at)
-        at += PACKET_HEADER
-        if at + captured > len(content):
-            raise LabError(f"{path}: cut off in a packet, at byte {at}")
-        yield Packet(seconds * 10**9 + nanoseconds, length, content[at : at + captured])
-        at += captured
 
 
 def captures_differ(a: Path, b: Path) -> str:

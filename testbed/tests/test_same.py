@@ -5,8 +5,9 @@ import struct
 from pathlib import Path
 
 import pytest
+from sctplab.capture import NANOSECONDS
 from sctplab.errors import LabError
-from sctplab.same import NANOSECONDS, captures_differ
+from sctplab.same import captures_differ
 
 Row = tuple[int, bytes]
 
