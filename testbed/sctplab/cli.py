@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sctplab import plan, record, runner, scenario, toolbox
+from sctplab import flaps, plan, record, runner, scenario, toolbox
 from sctplab.errors import LabError
 from sctplab.model import BUILDS, FLAVOURS, RunSpec
 from sctplab.place import get
@@ -91,6 +91,7 @@ def add_run(run_parser: argparse.ArgumentParser) -> None:
 def list_scenarios(_: argparse.Namespace) -> int:
     for name in scenario.names():
         print(f"{name:20} {scenario.load(scenario.find(name)).question}")
+    print(f"{flaps.NAME:20} {flaps.QUESTION}")
     return 0
 
 
@@ -117,12 +118,17 @@ def specs_of(options: argparse.Namespace) -> list[RunSpec]:
         options.build,
     )
     get(options.place)
-    loaded = [scenario.load(scenario.find(name)) for name in options.scenarios]
-    return [
-        spec
-        for found in loaded
-        for spec in scenario.expand(found, scenario.set_factors(found, options.set), choice)
-    ]
+    return [spec for name in options.scenarios for spec in specs_named(name, options.set, choice)]
+
+
+def specs_named(name: str, assignments: list[str], choice: scenario.Choice) -> list[RunSpec]:
+    """The runs of one scenario, from its file or drawn from their seeds."""
+    if name == flaps.NAME:
+        if assignments:
+            raise LabError(f"--set {assignments[0]}: {name} has no factors, all is drawn from the seed")
+        return flaps.expand(choice)
+    found = scenario.load(scenario.find(name))
+    return scenario.expand(found, scenario.set_factors(found, assignments), choice)
 
 
 def run(options: argparse.Namespace) -> int:

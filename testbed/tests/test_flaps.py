@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Random outages: what is drawn keeps its promises and follows from the seed alone."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from sctplab import flaps, outages
+from sctplab.checks import At, build, plain
+from sctplab.model import RunSpec
+from sctplab.outages import Outage
+from sctplab.scenario import Choice
+
+SEEDS = range(1, 201)
+CUT = {"action": "cut", "direction": "both"}
+
+
+def drawn(seed: int) -> tuple[RunSpec, list[Outage]]:
+    spec = flaps.spec(seed, "patched", Choice())
+    return spec, flaps.schedule(flaps.Draw(seed), spec.topology)
+
+
+def test_a_spec_follows_from_its_seed() -> None:
+    one, again, other = (flaps.spec(seed, "patched", Choice()) for seed in (7, 7, 8))
+    assert one == again
+    assert one.events != other.events and one.topology != other.topology
+
+
+def test_kernels_differ_in_settings_only() -> None:
+    stock, patched = (flaps.spec(7, kernel, Choice()) for kernel in ("stock", "patched"))
+    assert stock.sysctl.host1.items() < patched.sysctl.host1.items()
+    assert replace(patched, kernel="stock", sysctl=stock.sysctl) == stock
+
+
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_a_spec_survives_its_file(seed: int) -> None:
+    spec = flaps.spec(seed, "patched", Choice())
+    assert build(RunSpec, plain(spec), At("spec", "")) == spec
+
+
+def test_everything_is_mended_before_the_flows_end() -> None:
+    for seed in SEEDS:
+        spec, broken = drawn(seed)
+        end_s = max(event.at_s for event in spec.events)
+        assert all(flow.duration_s and flow.duration_s > end_s for flow in spec.flows)
+        assert sum(event.action in outages.MENDS for event in spec.events) == len(broken)
+        assert sum(event.action in outages.MENDS.values() for event in spec.events) == len(broken)
+
+
+def test_most_seeds_leave_one_path_up_and_some_do_not() -> None:
+    gaps = sum(
+        bool(outages.all_down(broken, flaps.names(spec.topology))) for spec, broken in map(drawn, SEEDS)
+    )
+    assert 0.1 * len(SEEDS) < gaps < 0.4 * len(SEEDS)
+
+
+def test_outages_of_a_path_follow_each_other() -> None:
+    for seed in SEEDS:
+        spec, broken = drawn(seed)
+        for name in flaps.names(spec.topology):
+            own = [outage for outage in broken if outage.path == name]
+            assert all(one.start_s < one.end_s < later.start_s for one, later in pairwise(own))
+
+
+def test_when_no_path_is_up() -> None:
+    broken = [
+        Outage("a", 1, 4, CUT),
+        Outage("b", 3, 5, CUT),
+        Outage("a", 4.5, 9, CUT),
+        Outage("b", 9, 10, CUT),
+    ]
+    assert outages.all_down(broken, ["a", "b"]) == [(3, 4), (4.5, 5)]
+    assert outages.all_down(broken, ["a", "b", "c"]) == []
+
+
+def test_a_limit_that_no_sender_reaches() -> None:
+    assert flaps.most_timeouts(paths=2, seconds=10, rto_min_ms=100) > 200
