@@ -268,7 +268,8 @@ class RunSpec:
     @property
     def measures_return(self) -> bool:
         """Whether it can be told when data returned to a path, which takes captures."""
-        return bool(self.last_heals) and self.measured_flow.kind == "sctp"
+        flow = self.measured_flow
+        return bool(self.last_heals) and flow.kind == "sctp" and flow.message_log
 
     @property
     def run_id(self) -> str:
