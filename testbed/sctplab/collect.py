@@ -12,7 +12,7 @@ return_s          last heal, carrier-up or address-add until new data leaves ove
                   DATA chunk whose TSN was never sent before; absent when none does
 spurious_failovers      how often a sender gave up its primary path, the flow's first, as unreachable though
                   nothing happened to it; for flows over several paths in runs without events
-any_spurious_failover   1 when there was one, else 0: the mean over runs is the share of transfers that had one
+any_spurious_failover   1 when there was one, else 0: the mean is the share of transfers that had one
 max_message_delay_s     longest one-way delay of a message
 max_gap_s               longest time in which nothing was delivered
 wire_mbit.PATH    what left the middle towards the receiver, headers included, / transfer_s

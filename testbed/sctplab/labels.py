@@ -98,7 +98,7 @@ def decimals(values: Iterable[float]) -> int:
 
 
 def estimate_text(estimate: Estimate, digits: int) -> str:
-    """'19.80 ± 0.12' for a mean, '1.09 [1.05, 1.12]' for a median or a share, the bare centre without interval."""
+    """'19.80 ± 0.12' for a mean, '1.09 [1.05, 1.12]' for a median or share; without interval the centre."""
     centre = f"{estimate.centre:.{digits}f}"
     if estimate.interval is None:
         return centre

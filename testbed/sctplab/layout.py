@@ -6,11 +6,12 @@ varying factors become panels; curves where a panel has few, or where there woul
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sctplab.labels import Metric, factor_setting
+from sctplab.labels import Metric, factor_setting, metric
 from sctplab.load_records import Value
 from sctplab.summary import Line, Point, Section, is_number, point_order
+from sctplab.wanted import Plot
 
 MAX_PANELS = 12
 MAX_CURVES = 8
@@ -46,25 +47,61 @@ class Figure:
     panels: tuple[Panel, ...]
     columns: int  # panels per row
     page: Setting
+    plot: Plot | None = None  # what the scenario asked for; None for an automatic figure
 
     @property
     def name(self) -> str:
         """File name without ending."""
-        return "-".join([self.metric.name, *(f"{name}={value}" for name, value in self.page)])
+        kind = self.plot.kind if self.plot and self.plot.kind != "curves" else ""
+        pooled = f"all={'+'.join(self.plot.pool)}" if self.plot and self.plot.pool else ""
+        settings = (f"{name}={value}" for name, value in self.page)
+        return "-".join(part for part in (self.metric.name, kind, pooled, *settings) if part)
+
+    @property
+    def steps(self) -> range:
+        """The x values of a cdf; none for other figures."""
+        return range(self.plot.up_to + 1) if self.plot and self.plot.kind == "cdf" else range(0)
 
 
 def figures(section: Section, metric: Metric) -> list[Figure]:
     """The figures for one metric; several when even curves cannot take all factors."""
-    present = {
-        point for cell, point in section.cells if metric.name in section.estimates.get((cell, point), {})
-    }
-    points = tuple(point for point in section.points if point in present)
-    lines = tuple(
-        line for line in section.lines if any(section.estimate(line, p, metric.name) for p in points)
-    )
+    points = _points_with(section, metric.name)
+    lines = _lines_with(section, metric.name)
     x = x_factor(section, points)
     others = [name for name in section.varying if name != x and len(_values(section, points, name)) > 1]
     panels, curves, pages = _divide(section, points, others, len(lines))
+    return _arranged(section, metric, x, curves, panels, pages)
+
+
+def asked(section: Section, plot: Plot) -> list[Figure]:
+    """The figures that a scenario asks for; SECTION is pooled already. None when no run has the metric."""
+    shown = metric(plot.metric)
+    points = _points_with(section, shown.name)
+    if not points:
+        return []
+    x = None if plot.kind == "cdf" else plot.x or x_factor(section, points)
+    panels, curves = (
+        [name for name in names if name in section.varying] for names in (plot.panels, plot.curves)
+    )
+    pages = [name for name in section.varying if name not in (x, *panels, *curves)]
+    return [replace(figure, plot=plot) for figure in _arranged(section, shown, x, curves, panels, pages)]
+
+
+def _points_with(section: Section, name: str) -> tuple[Point, ...]:
+    present = {point for (_, point), found in section.estimates.items() if name in found}
+    return tuple(point for point in section.points if point in present)
+
+
+def _lines_with(section: Section, name: str) -> tuple[Line, ...]:
+    present = {line for (line, _), found in section.estimates.items() if name in found}
+    return tuple(line for line in section.lines if line in present)
+
+
+def _arranged(
+    section: Section, metric: Metric, x: str | None, curves: list[str], panels: list[str], pages: list[str]
+) -> list[Figure]:
+    """One figure per setting of PAGES, with each factor in its place."""
+    points, lines = _points_with(section, metric.name), _lines_with(section, metric.name)
     panels.sort(key=lambda name: len(_values(section, points, name)))
     found = []
     for page, page_points in _groups(section, points, pages):

@@ -15,13 +15,16 @@ from sctplab.labels import (
     estimate_text,
     factor_axis,
     factor_setting,
+    metric,
     ratio_text,
     value_text,
 )
+from sctplab.layout import Figure as PlotFigure
 from sctplab.load_records import Run
 from sctplab.reference import Figure, figures_at
 from sctplab.stats import MIN_FOR_MEDIAN_INTERVAL, paired
 from sctplab.summary import Line, Point, Section
+from sctplab.wanted import Contrast
 
 MAX_LINKS = 3000  # beyond this a section links its folder of records instead of each record
 
@@ -88,15 +91,65 @@ def results_table(section: Section, metric: Metric, printed: Sequence[Figure]) -
     )
 
 
+def asked_table(section: Section, figure: PlotFigure, printed: Sequence[Figure]) -> Table:
+    """The numbers of a figure that the scenario asks for; SECTION is pooled as the figure is."""
+    if not figure.steps:
+        return results_table(section, figure.metric, printed)
+    name = figure.metric.name
+    rows = []
+    for line, point in section.cells:
+        shares = [section.at_most(line, point, name, k) for k in figure.steps]
+        cells = tuple(Cell(estimate_text(found, 3) if found else "–") for found in shares)
+        rows.append(((section.label(line), *_settings(section, point)), cells))
+    n = max(len(runs) for runs in section.cells.values())
+    return Table(
+        f"{figure.metric.title}: share of runs with at most so many",
+        f"Share [95 % interval]; n = {n} at most",
+        ("", *_heads(section)),
+        tuple(f"≤ {k}" for k in figure.steps),
+        tuple(rows),
+    )
+
+
+def contrast_table(section: Section, contrast: Contrast) -> Table:
+    """Every other value of a factor against one, over the seeds both have; no rows where it is missing."""
+    place = section.factors.index(contrast.factor)
+    shown = metric(contrast.metric)
+    others = [value for value in section.values(contrast.factor) if value != contrast.against]
+    rows = []
+    for line, point in section.cells:
+        if point[place] != contrast.against:
+            continue
+        before = section.by_seed(line, point, shown.name)
+        cells = tuple(
+            _paired_cell(
+                before,
+                section.by_seed(line, (*point[:place], value, *point[place + 1 :]), shown.name),
+                shown,
+            )
+            for value in others
+        )
+        settings = [text for name, text in zip(section.varying, _settings(section, point), strict=True)
+                    if name != contrast.factor]  # fmt: skip
+        rows.append(((section.label(line), *settings), cells))
+    return Table(
+        f"{shown.title} against {factor_setting(contrast.factor, contrast.against)}",
+        "Ratio over the common seeds [95 % interval], then the difference",
+        ("", *(factor_axis(name) for name in section.varying if name != contrast.factor)),
+        tuple(factor_setting(contrast.factor, value) for value in others),
+        tuple(rows) if others else (),
+    )
+
+
 def overview_table(section: Section, metrics: Sequence[Metric]) -> Table:
     """For a section of one point: rows are lines, columns metrics and how many runs were completed."""
     point = section.points[0]
     usual = 0
     columns = []
-    for metric in metrics:
-        found = [e for line in section.lines if (e := section.estimate(line, point, metric.name))]
+    for shown in metrics:
+        found = [e for line in section.lines if (e := section.estimate(line, point, shown.name))]
         digits, usual = decimals(e.centre for e in found), max(e.n for e in found)
-        columns.append([_result_cell(section, line, point, metric, digits, usual) for line in section.lines])
+        columns.append([_result_cell(section, line, point, shown, digits, usual) for line in section.lines])
     columns.append([_completed(section.cells[line, point]) for line in section.lines])
     rows = zip([(section.label(line),) for line in section.lines], zip(*columns, strict=True), strict=True)
     caption = "± and [ ]: 95 % interval" if usual > 1 else "One run per line, so no interval"
@@ -281,10 +334,11 @@ def _printed_cell(
     section: Section, point: Point, metric: Metric, printed: Sequence[Figure], source: str
 ) -> Cell:
     here = [f for f in figures_at(printed, section, point, metric.name) if f.source == source]
-    texts = [f"{f.value:g}" for f in here]
-    return Cell(
-        ", ".join(texts), ", ".join(dict.fromkeys(v for f in here for n, v in f.where if n == "variant"))
-    )
+    digits = decimals(f.value for f in here)
+    texts = [f"{f.value:g}" if f.interval is None else f"{f.value:.{digits}f}" for f in here]
+    notes = [f"[{f.interval.low:.{digits}f}, {f.interval.high:.{digits}f}]" for f in here if f.interval]
+    notes += dict.fromkeys(value for f in here for name, value in f.where if name == "variant")
+    return Cell(", ".join(texts), ", ".join(notes))
 
 
 def _paired_cell(before: dict[int, float], after: dict[int, float], metric: Metric) -> Cell:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Draws a figure of estimates: curves with interval bars, other people's figures as single marks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from sctplab.canvas import INK, drawing, finish, log_axis, look, spans_decades
 from sctplab.labels import factor_axis
 from sctplab.layout import Curve, Figure, Panel, setting_text
 from sctplab.reference import Figure as Printed
-from sctplab.reference import belongs_to, figures_at
+from sctplab.reference import at_most, belongs_to, figures_at
 from sctplab.stats import Estimate
 from sctplab.summary import Point, Section
 
@@ -34,22 +34,31 @@ class Scene:
         """Where the printed figures of this plot come from."""
         return sorted({mark.source for panel in self.figure.panels for _, mark in self.marks(panel)})
 
-    def curve(self, curve: Curve, panel: Panel) -> list[tuple[Point, Estimate | None]]:
-        """The points of a curve in a panel, None where the cell is missing or has no good run."""
+    def curve(self, curve: Curve, panel: Panel) -> list[tuple[float, Estimate | None]]:
+        """(x, estimate) along a curve in a panel, None where the cell is missing or has no good run."""
+        section, name = self.section, self.figure.metric.name
         points = [point for point in panel.points if self._has(curve, point)]
-        return [(p, self.section.estimate(curve.line, p, self.figure.metric.name)) for p in points]
+        if self.figure.steps:
+            return [(k, section.at_most(curve.line, p, name, k)) for p in points for k in self.figure.steps]
+        return [(self.x_of(p), section.estimate(curve.line, p, name)) for p in points]
 
-    def marks(self, panel: Panel) -> Iterator[tuple[Point, Printed]]:
-        """The printed figures of a panel with the point each belongs to."""
-        for point in panel.points:
-            for mark in figures_at(self.printed, self.section, point, self.figure.metric.name):
-                yield point, mark
+    def marks(self, panel: Panel) -> list[tuple[float, Printed]]:
+        """The printed figures of a panel, each with its x."""
+        name = self.figure.metric.name
+        if not self.figure.steps:
+            return [(self.x_of(p), mark) for p in panel.points for mark in self._printed_at(p, name)]
+        return [
+            (k, mark)
+            for p in panel.points
+            for k in self.figure.steps
+            for mark in self._printed_at(p, at_most(name, k))
+        ]
 
-    def shown(self) -> list[tuple[Point, Estimate]]:
-        """Every estimate of the figure."""
+    def shown(self) -> list[tuple[float, Estimate]]:
+        """Every estimate of the figure, with its x."""
         figure = self.figure
         return [
-            (p, e) for panel in figure.panels for c in figure.curves for p, e in self.curve(c, panel) if e
+            (x, e) for panel in figure.panels for c in figure.curves for x, e in self.curve(c, panel) if e
         ]
 
     def label(self, curve: Curve) -> str:
@@ -68,7 +77,8 @@ class Scene:
         figure = self.figure
         by = f" by {factor_axis(figure.x).partition(' (')[0]}" if figure.x else ""
         page = f", {setting_text(figure.page)}" if figure.page else ""
-        return f"{self.section.scenario}: {figure.metric.title}{by}{page}"
+        own = figure.plot.title if figure.plot else ""
+        return f"{self.section.scenario}: {own or figure.metric.title + by}{page}"
 
     @property
     def caption(self) -> str:
@@ -76,18 +86,24 @@ class Scene:
         estimates = [found for _, found in self.shown()]
         counts = sorted({found.n for found in estimates})
         n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
-        what = "median" if self.figure.metric.skewed else "mean"
+        shown = self.figure.metric
+        share = shown.share or bool(self.figure.steps)
+        what = "share" if share else "median" if shown.skewed else "mean"
         if not self.several_lines:
             what = f"{self.section.label(self.figure.curves[0].line)}: {what}"
         if not any(found.interval for found in estimates):
             return f"{what}, {n} per mark: too few runs for an interval"
-        method = "bootstrap of the median" if self.figure.metric.skewed else "Student's t"
-        return f"{what}, bars: 95 % interval ({method}), {n} per mark"
+        method = "Wilson" if share else "bootstrap of the median" if shown.skewed else "Student's t"
+        bars = "bands" if self.figure.steps else "bars"
+        return f"{what}, {bars}: 95 % interval ({method}), {n} per mark"
 
     def x_of(self, point: Point) -> float:
         """The point's place on the x axis."""
         value = point[self.section.factors.index(self.figure.x)] if self.figure.x else 0
         return float(value or 0)
+
+    def _printed_at(self, point: Point, name: str) -> list[Printed]:
+        return figures_at(self.printed, self.section, point, name)
 
     def _has(self, curve: Curve, point: Point) -> bool:
         settings = dict(zip(self.section.factors, point, strict=True))
@@ -103,7 +119,7 @@ def draw(scene: Scene) -> MplFigure:
         canvas = MplFigure(figsize=(6.6 if columns == 1 else 3.1 * columns, 1.1 + _height(figure) * rows))
         axes = list(canvas.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
         for panel, ax in zip(figure.panels, axes, strict=False):
-            (_draw_curves if figure.x else _draw_rows)(scene, panel, ax)
+            (_draw_steps if figure.steps else _draw_curves if figure.x else _draw_rows)(scene, panel, ax)
             ax.set_title(panel.title)
         _set_scale(scene, axes[0])
         finish(canvas, axes, columns, len(figure.panels), scene.title, scene.caption)
@@ -117,7 +133,7 @@ def _draw_curves(scene: Scene, panel: Panel, ax: Axes) -> None:
         members = scene.curve(curve, panel)
         centres = np.array([found.centre if found else np.nan for _, found in members])
         ax.errorbar(
-            [scene.x_of(point) for point, _ in members],
+            [x for x, _ in members],
             centres,
             yerr=_bars([found for _, found in members]) if members else None,
             label=scene.label(curve),
@@ -125,10 +141,32 @@ def _draw_curves(scene: Scene, panel: Panel, ax: Axes) -> None:
             elinewidth=1,
             **look(figure.curves, number),
         )
-    for point, mark in scene.marks(panel):
-        _draw_printed(scene, ax, scene.x_of(point), mark.value, mark)
+    _draw_all_printed(scene, panel, ax)
     ax.set_xlabel(factor_axis(figure.x or ""))
     ax.set_ylabel(figure.metric.axis)
+
+
+def _draw_steps(scene: Scene, panel: Panel, ax: Axes) -> None:
+    """Panel with a distribution per curve: the share of runs with at most x."""
+    figure = scene.figure
+    for number, curve in enumerate(figure.curves):
+        members = [(x, found) for x, found in scene.curve(curve, panel) if found]
+        if not members:
+            continue
+        xs, style = [x for x, _ in members], look(figure.curves, number)
+        ax.plot(
+            xs,
+            [found.mean for _, found in members],
+            drawstyle="steps-post",
+            label=scene.label(curve),
+            **style,
+        )
+        if ends := [found.interval for _, found in members if found.interval]:
+            low, high = [end.low for end in ends], [end.high for end in ends]
+            ax.fill_between(xs, low, high, step="post", color=style["color"], alpha=0.15, linewidth=0)
+    _draw_all_printed(scene, panel, ax)
+    ax.set_xlabel(f"{figure.metric.title}: at most")
+    ax.set_ylabel("Share of runs")
 
 
 def _draw_rows(scene: Scene, panel: Panel, ax: Axes) -> None:
@@ -156,31 +194,53 @@ def _bars(found: Sequence[Estimate | None]) -> "np.ndarray[tuple[int, ...], np.d
     return np.maximum(0.0, np.array(lengths, dtype=np.float64)).T
 
 
+def _draw_all_printed(scene: Scene, panel: Panel, ax: Axes) -> None:
+    """The printed numbers of a panel; those of one source and curve are joined by a thin line."""
+    curves: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for x, mark in scene.marks(panel):
+        _draw_printed(scene, ax, x, mark.value, mark)
+        curves.setdefault((mark.source, _printed_colour(scene, mark)), []).append((x, mark.value))
+        if mark.interval:
+            ends = (mark.interval.low, mark.interval.high)
+            ax.vlines(x, *ends, color=_printed_colour(scene, mark), linewidth=0.8, zorder=5)
+    for (_, colour), points in curves.items():
+        if colour != INK:
+            ax.plot(*zip(*sorted(points), strict=True), color=colour, linestyle=":", linewidth=0.9)
+
+
 def _draw_printed(scene: Scene, ax: Axes, x: float, y: float, mark: Printed) -> None:
-    """A printed number, in the colour of the curve it belongs to, in ink where it belongs to several."""
-    curves = scene.figure.curves
-    own = [n for n, curve in enumerate(curves) if belongs_to(mark, curve.line, curve.fixed)]
-    colour = look(curves, own[0])["color"] if len(own) == 1 and len(curves) > 1 else INK
+    """A printed number; its shape says whose it is."""
     shape = PRINTED_MARKERS[scene.sources.index(mark.source) % len(PRINTED_MARKERS)]
+    colour = _printed_colour(scene, mark)
     ax.plot([x], [y], marker=shape, color=colour, linestyle="none", markersize=7, zorder=5)
     if mark.source not in ax.get_legend_handles_labels()[1]:
         ax.plot([], [], marker=shape, color=INK, linestyle="none", markersize=7, label=mark.source)
 
 
+def _printed_colour(scene: Scene, mark: Printed) -> str:
+    """That of the curve it belongs to; ink where it belongs to several."""
+    curves = scene.figure.curves
+    own = [n for n, curve in enumerate(curves) if belongs_to(mark, curve.line, curve.fixed)]
+    return str(look(curves, own[0])["color"]) if len(own) == 1 and len(curves) > 1 else INK
+
+
 def _height(figure: Figure) -> float:
     """Inches per row of panels."""
-    if figure.x is None:
+    if figure.x is None and not figure.steps:
         return 0.6 + 0.3 * len(figure.curves)
     return 3.2 if len(figure.panels) == 1 else 2.3
 
 
 def _set_scale(scene: Scene, ax: Axes) -> None:
     """Ticks at the measured x values; both scales linear from zero unless the values span decades."""
+    if scene.figure.steps:
+        ax.set_ylim(0, 1.03)
+        return
     if scene.figure.x is None:
         ax.set_xlim(left=0)
         return
     shown = scene.shown()
-    _set_ticks(ax, sorted({scene.x_of(point) for point, _ in shown}))
+    _set_ticks(ax, sorted({x for x, _ in shown}))
     values = [found.centre for _, found in shown]
     values += [mark.value for panel in scene.figure.panels for _, mark in scene.marks(panel)]
     if scene.figure.metric.unit == "s" and spans_decades(values):

@@ -2,21 +2,31 @@
 """Other people's figures beside ours: a CSV that a scenario names in its member 'reference'.
 
 Columns: any factors of the scenario, metric, value, source ('Caro 2004, figure 5'). A column kernel
-or variant ties a figure to one line. An empty field, or a factor without column, means "any".
+or variant ties a figure to one line. An empty field, or a factor without column, means "any"; "all" that
+the figure is of all values of the factor together: it stands beside plots that pool them. Columns n,
+ci_low and ci_high may be empty: how many runs stand behind the value, and its 95 % interval.
+
+The metric "spurious_failovers<=3" is the share of runs with at most three of them: a point of a cdf.
 """
 
 import csv
+import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sctplab.errors import LabError
+from sctplab.labels import value_text
 from sctplab.load_records import Value
+from sctplab.stats import Estimate, Interval
 from sctplab.summary import Line, Point, Section
+from sctplab.wanted import Plot
 
 SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
+ALL = "all"
 _REQUIRED = ("metric", "value", "source")
+_OPTIONAL = ("n", "ci_low", "ci_high")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +37,24 @@ class Figure:
     metric: str
     value: float
     source: str
+    n: int | None = None
+    interval: Interval | None = None
 
     def matches(self, settings: dict[str, Value | None]) -> bool:
         """True when every setting that the figure states is given and is the same."""
-        return all(name in settings and _same(text, settings[name]) for name, text in self.where)
+        return all(
+            _same(text, settings[name]) if name in settings else text == ALL for name, text in self.where
+        )
+
+
+def at_most(metric: str, limit: int) -> str:
+    """The metric of a point of a cdf: 'spurious_failovers<=3'."""
+    return f"{metric}<={limit}"
+
+
+def reference_names(text: str) -> list[str]:
+    """The file names of a scenario's member 'reference': 'a.csv, b.csv'."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def reference_path(name: str) -> Path:
@@ -51,6 +75,41 @@ def load_reference(path: Path) -> list[Figure]:
     return [_figure(path, number, row) for number, row in enumerate(rows, start=1)]
 
 
+def reference_csv(section: Section, plots: Sequence[Plot], note: str) -> str:
+    """The numbers of a section as such a file, its kernels as sources; what PLOTS pool and count is added."""
+    out = io.StringIO()
+    out.writelines(f"# {line}\n" for line in note.splitlines())
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*section.factors, "metric", "value", "n", "ci_low", "ci_high", "source"])
+    for (line, point), found in section.estimates.items():
+        writer.writerows(_row(point, name, found[name], line.kernel) for name in section.metrics)
+    for plot in plots:
+        pooled = section.pooled(plot.pool)
+        for line, point in pooled.cells:
+            settings = dict(zip(pooled.factors, point, strict=True))
+            where = tuple(settings.get(name, ALL) for name in section.factors)
+            for name, estimate in _shown(pooled, line, point, plot):
+                if estimate and (name not in section.metrics or plot.pool):
+                    writer.writerow(_row(where, name, estimate, line.kernel))
+    return out.getvalue()
+
+
+def _shown(section: Section, line: Line, point: Point, plot: Plot) -> Iterator[tuple[str, Estimate | None]]:
+    """What a plot shows of a cell: one estimate, or one per step of a cdf."""
+    if plot.kind == "cdf":
+        for k in range(plot.up_to + 1):
+            yield at_most(plot.metric, k), section.at_most(line, point, plot.metric, k)
+    else:
+        yield plot.metric, section.estimate(line, point, plot.metric)
+
+
+def _row(point: Point, name: str, estimate: Estimate, source: str) -> list[str]:
+    ends = (estimate.interval.low, estimate.interval.high) if estimate.interval else ()
+    numbers = [f"{value:.6g}" for value in ends] or ["", ""]
+    where = ["" if value is None else value_text(value) for value in point]
+    return [*where, name, f"{estimate.centre:.6g}", str(estimate.n), *numbers, source]
+
+
 def figures_at(figures: Sequence[Figure], section: Section, point: Point, name: str) -> list[Figure]:
     """The figures for a metric that belong beside a point, whatever their line."""
     settings = dict(zip(section.factors, point, strict=True))
@@ -65,22 +124,40 @@ def belongs_to(figure: Figure, line: Line, fixed: Sequence[tuple[str, Value | No
 
 def _without_line(figure: Figure) -> Figure:
     where = tuple(item for item in figure.where if item[0] not in ("kernel", "variant"))
-    return Figure(where, figure.metric, figure.value, figure.source)
+    return replace(figure, where=where)
 
 
 def _figure(path: Path, number: int, row: dict[str, str]) -> Figure:
-    try:
-        value = float(row["value"])
-    except (TypeError, ValueError):
-        value = math.nan
-    if not math.isfinite(value) or None in row or None in row.values():
-        raise LabError(
-            f"{path}: data row {number}: value is {row['value']!r}, expected a number and all columns filled"
-        )
+    if None in row or None in row.values():
+        raise LabError(f"{path}: data row {number}: expected as many fields as the head has columns")
+    value = _number(path, number, "value", row["value"])
     where = tuple(
-        (name, text.strip()) for name, text in row.items() if name not in _REQUIRED and text.strip()
+        (name, text.strip())
+        for name, text in row.items()
+        if name not in (*_REQUIRED, *_OPTIONAL) and text.strip()
     )
-    return Figure(where, row["metric"].strip(), value, row["source"].strip())
+    n, low, high = (
+        _number(path, number, name, text) if (text := row.get(name, "").strip()) else None
+        for name in _OPTIONAL
+    )
+    return Figure(
+        where,
+        row["metric"].strip(),
+        value,
+        row["source"].strip(),
+        None if n is None else round(n),
+        None if low is None or high is None else Interval(low, high),
+    )
+
+
+def _number(path: Path, row: int, column: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise LabError(f"{path}: data row {row}: {column} is {text!r}, expected a number")
+    return value
 
 
 def _same(text: str, value: Value | None) -> bool:

@@ -8,22 +8,23 @@ import html
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
 from matplotlib.figure import Figure as MplFigure
 
-from sctplab import page
+from sctplab import layout, page
 from sctplab.canvas import COLOURS, GRID, INK, PAPER, save
 from sctplab.errors import LabError
-from sctplab.layout import figures
 from sctplab.load_records import load_runs
+from sctplab.page import Table
 from sctplab.plots import Scene, draw
-from sctplab.reference import Figure, load_reference, reference_path
+from sctplab.reference import Figure, load_reference, reference_names, reference_path
 from sctplab.series import draw_series, series_figures
 from sctplab.summary import Section, sections, summary_csv
+from sctplab.wanted import Contrast, Plot, of_scenario
 
 TEMPLATES = Path(__file__).parent / "templates"
 MIN_SCALE = 0.65  # of a figure on the page; the reader scrolls sideways beyond that
@@ -40,12 +41,20 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One scenario's section, its images and the printed figures beside it."""
+    """One scenario's section, its images and the printed figures beside it.
+
+    asked: what the scenario file asks for, each with its table; automatic images are then left out.
+    """
 
     section: Section
     images: tuple[Image, ...]
+    asked: tuple[tuple[Image | None, Table | None], ...]
     printed: tuple[Figure, ...]
     note: str
+
+    @property
+    def every_image(self) -> tuple[Image, ...]:
+        return (*self.images, *(image for image, _ in self.asked if image))
 
 
 def make_report(results_dir: Path) -> Path:
@@ -59,8 +68,8 @@ def make_report(results_dir: Path) -> Path:
     try:
         parts = [_part(section, results_dir) for section in found]
         _remove_stale(results_dir / "plots", parts)
-        _write(results_dir / "summary.csv", summary_csv(found))
-        return _write(results_dir / "report.html", _html(parts, results_dir))
+        write_text(results_dir / "summary.csv", summary_csv(found))
+        return write_text(results_dir / "report.html", _html(parts, results_dir))
     except OSError as error:
         raise LabError(f"{error.filename or results_dir}: cannot be written: {error.strerror}") from error
 
@@ -68,10 +77,11 @@ def make_report(results_dir: Path) -> Path:
 def _part(section: Section, results: Path) -> Part:
     printed, note = _printed(section)
     images = []
+    wanted = of_scenario(section.scenario)
     for metric in section.headlines:
-        if len(section.cells) == 1:  # one number needs no plot
+        if len(section.cells) == 1 or wanted.plots:  # one number needs no plot
             break
-        for figure in figures(section, metric):
+        for figure in layout.figures(section, metric):
             scene = Scene(section, figure, printed)
             name = f"{section.scenario}-{figure.name}"
             images.append(_image(draw(scene), name, scene.title, metric.name, results))
@@ -80,7 +90,30 @@ def _part(section: Section, results: Path) -> Part:
         images.append(
             _image(canvas, f"{section.scenario}-{series.name}-over-time", series.title, "", results)
         )
-    return Part(section, tuple(images), tuple(printed), note)
+    asked = (*_asked(section, wanted.plots, printed, results), *_contrasts(section, wanted.contrasts))
+    return Part(section, tuple(images), asked, tuple(printed), note)
+
+
+def _asked(
+    section: Section, plots: Sequence[Plot], printed: Sequence[Figure], results: Path
+) -> Iterator[tuple[Image | None, Table | None]]:
+    """The scenario's own plots, each with the table of its numbers after the last of its figures."""
+    for plot in plots:
+        pooled = section.pooled(plot.pool)
+        shown = layout.asked(pooled, plot)
+        for figure in shown:
+            scene = Scene(pooled, figure, printed)
+            name = f"{section.scenario}-{figure.name}"
+            image = _image(draw(scene), name, scene.title, plot.metric, results)
+            table = page.asked_table(pooled, figure, printed) if figure is shown[-1] else None
+            yield image, table
+
+
+def _contrasts(section: Section, contrasts: Sequence[Contrast]) -> Iterator[tuple[Image | None, Table]]:
+    for contrast in contrasts:
+        table = page.contrast_table(section, contrast)
+        if table.rows:
+            yield None, table
 
 
 def _image(canvas: MplFigure, name: str, title: str, metric: str, results: Path) -> Image:
@@ -111,7 +144,7 @@ def _printed(section: Section) -> tuple[list[Figure], str]:
     """The printed figures that the scenario names; a note instead when their file is not on this machine."""
     figures_found: list[Figure] = []
     missing = []
-    for name in sorted({run.reference for run in section.runs if run.reference}):
+    for name in sorted({name for run in section.runs for name in reference_names(run.reference)}):
         path = reference_path(name)
         if path.is_file():
             figures_found += load_reference(path)
@@ -141,13 +174,13 @@ def _html(parts: Sequence[Part], results: Path) -> str:
 
 def _remove_stale(folder: Path, parts: Sequence[Part]) -> None:
     """Takes away plots of an earlier report that this one does not have."""
-    kept = {Path(image.stem).name for part in parts for image in part.images}
+    kept = {Path(image.stem).name for part in parts for image in part.every_image}
     for path in folder.glob("*"):
         if path.suffix in (".svg", ".png") and path.stem not in kept:
             path.unlink()
 
 
-def _write(path: Path, text: str) -> Path:
+def write_text(path: Path, text: str) -> Path:
     """Replaces a file in one step, so that an interrupted report leaves the old one."""
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False

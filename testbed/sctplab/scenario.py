@@ -40,6 +40,7 @@ A scenario file asks one question, written as a comment in its first line:
 
     [limits]                          # optional; keys of Limits
     [measure]                         # optional; keys of Measure
+    [[plots]], [[contrasts]]          # optional; see wanted.py
 
 A key that is not known, a factor that is not used and a value that cannot be are refused in one line.
 """
@@ -53,6 +54,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from sctplab import wanted
 from sctplab.checks import At, build, count, mapping, nearest, refuse_unknown
 from sctplab.errors import LabError
 from sctplab.model import FLAVOURS, LABEL, SPEC_FORMAT, Direction, RunSpec
@@ -61,7 +63,7 @@ from sctplab.model import Path as LinkPath
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 SYSCTL_KEYS = ["sysctl", "sysctl_host1", "sysctl_host2"]
 OPTIONAL = ["reference", "repeat", "factors", "events", "variants", "limits", "measure", *SYSCTL_KEYS]
-TABLES = ["topology", "flows", *OPTIONAL]
+TABLES = ["topology", "flows", *OPTIONAL, *wanted.KEYS]
 VARIANT_KEYS = ["kernels", "flow", *SYSCTL_KEYS]
 DIRECTION_KEYS = [f.name for f in fields(Direction)]
 PATH_KEYS = [f.name for f in fields(LinkPath)] + DIRECTION_KEYS
@@ -136,14 +138,17 @@ def parse(file: str, name: str, first_line: str, tree: dict[str, Any]) -> Scenar
     for variant, content in variants.items():
         LABEL["check"](variant, at.inside("variants"))
         check_variant(mapping(content, at.inside("variants")(variant)), at.inside(f"variants.{variant}"))
+    factors = read_factors(mapping(tree.get("factors", {}), at("factors")), at.inside("factors"))
+    wanted.read(tree, factors, at)
+    apart = ("factors", "variants", "repeat", *wanted.KEYS)
     return Scenario(
         name=name,
         file=file,
         question=first_line[2:].strip(),
         repeat=count(1, 100000, "seeds per cell")["check"](tree.get("repeat", 1), at("repeat")),
-        factors=read_factors(mapping(tree.get("factors", {}), at("factors")), at.inside("factors")),
+        factors=factors,
         variants={key: dict(value) for key, value in variants.items()},
-        tree={key: value for key, value in tree.items() if key not in ("factors", "variants", "repeat")},
+        tree={key: value for key, value in tree.items() if key not in apart},
     )
 
 

@@ -106,9 +106,9 @@ def estimate(values: Sequence[float], skewed: bool = False) -> Estimate:
 def share(by_seed: Mapping[int, Sequence[bool]]) -> Estimate:
     """Share of runs that do, given seed -> runs with that seed (one, or several cells' runs pooled).
 
-    Wilson's interval. Runs with the same seed meet the same losses and so do not count as independent: their number
-    is divided by the design effect, the variance of the share over seeds relative to independent runs. Where
-    all seeds agree nothing is known of that, and only seeds are counted. One seed has no interval.
+    Wilson's interval. Runs with the same seed meet the same losses and so do not count as independent: their
+    number is divided by the design effect, the variance of the share over seeds relative to independent runs.
+    Where all seeds agree nothing is known of that, and only seeds are counted. One seed has no interval.
     """
     runs = [float(does) for seed in sorted(by_seed) for does in by_seed[seed]]
     if not runs:

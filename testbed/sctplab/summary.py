@@ -9,7 +9,7 @@ numbers; the others are kept in the cell so that tables can count and name them.
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -101,8 +101,24 @@ class Section:
         """The estimate of a metric in a cell, None where no run gives one."""
         return self.estimates.get((line, point), {}).get(name)
 
+    def at_most(self, line: Line, point: Point, name: str, limit: float) -> Estimate | None:
+        """The share of a cell's runs whose metric is at most LIMIT."""
+        by_seed: dict[int, list[bool]] = defaultdict(list)
+        for run in self.cells.get((line, point), ()):
+            if run.ok and name in run.metrics:
+                by_seed[run.seed].append(run.metrics[name] <= limit)
+        return share(by_seed) if by_seed else None
+
+    def pooled(self, factors: Collection[str]) -> "Section":
+        """The same runs, with the cells that differ only in these factors put together."""
+        kept = [number for number, name in enumerate(self.factors) if name not in factors]
+        cells: dict[tuple[Line, Point], tuple[Run, ...]] = defaultdict(tuple)
+        for (line, point), runs in self.cells.items():
+            cells[line, tuple(point[number] for number in kept)] += runs
+        return Section(self.scenario, tuple(self.factors[number] for number in kept), dict(cells))
+
     def by_seed(self, line: Line, point: Point, name: str) -> dict[int, float]:
-        """Seed -> value of a metric over the ok runs of a cell."""
+        """Seed -> value of a metric over the ok runs of a cell that is not pooled."""
         runs = self.cells.get((line, point), ())
         return {run.seed: run.metrics[name] for run in runs if run.ok and name in run.metrics}
 
@@ -170,7 +186,7 @@ def _section(scenario: str, runs: list[Run]) -> Section:
 
 
 def estimated(by_seed: Mapping[int, Sequence[float]], shown: Metric) -> Estimate:
-    """The estimate that suits the metric, given seed -> values of its runs (several where cells are pooled)."""
+    """The estimate that suits the metric; seed -> values of its runs, several where cells are pooled."""
     if shown.share:
         return share({seed: [value > 0 for value in values] for seed, values in by_seed.items()})
     return estimate([value for values in by_seed.values() for value in values], shown.skewed)
