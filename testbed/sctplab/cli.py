@@ -59,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("record", type=Path, help="JSON file to write")
     report = add(commands, "report", make_report, "summary.csv, plots and report.html from records")
     report.add_argument("dir", type=Path)
+    add_ns2(add(commands, "ns2", ns2_reference, "a scenario's runs by ns-2, as a reference file beside ours"))
     compare = add(commands, "compare", compare_results, "two results side by side")
     compare.add_argument("a", type=Path)
     compare.add_argument("b", type=Path)
@@ -86,6 +87,22 @@ def add_run(run_parser: argparse.ArgumentParser) -> None:
     option("--dry-run", action="store_true", help="print every command of every run and stop")
     option("--resume", action="store_true", help="keep good records of the same runs, do the others")
     option("--pcap", action="store_true", help="capture every interface into OUT/pcap/RUN/")
+
+
+def add_ns2(ns2_parser: argparse.ArgumentParser) -> None:
+    option = ns2_parser.add_argument
+    option("scenario", help="name, or path of a .toml file")
+    option("--set", action="append", default=[], metavar="FACTOR=VALUE[,VALUE]", help="values of a factor")
+    option("--repeat", type=whole(1), help="seeds per cell (default: the scenario's)")
+    option("--first-seed", type=whole(0), default=1)
+    option("--jobs", type=whole(1), help="runs at a time (default: number of CPUs)")
+    option(
+        "--agent",
+        action="append",
+        help="class below Agent/SCTP, may be given again (default: the two of Caro)",
+    )
+    option("--change", action="append", default=[], metavar="VARIABLE=VALUE", help="variable of the sender")
+    option("--out", type=Path, required=True, metavar="CSV", help="file to write")
 
 
 def list_scenarios(_: argparse.Namespace) -> int:
@@ -206,6 +223,24 @@ def make_report(options: argparse.Namespace) -> int:
     page = report.make_report(options.dir)
     terminal.print_results(options.dir)
     print(page)
+    return 0
+
+
+def ns2_reference(options: argparse.Namespace) -> int:
+    from sctplab import ns2
+
+    found = scenario.load(scenario.find(options.scenario))
+    choice = scenario.Choice(("patched",), repeat=options.repeat, first_seed=options.first_seed)
+    specs = scenario.expand(found, scenario.set_factors(found, options.set), choice)
+    asked = ns2.Asked(
+        tuple(options.agent or ns2.AGENTS),
+        ns2.changes(options.change),
+        options.jobs or runner.default_workers(),
+        shlex.join(["testbed/lab", *sys.argv[1:]]),
+    )
+    with progress(len(specs) * len(asked.agents), 0) as shown:
+        ns2.write_reference(specs, asked, options.out, shown)
+    print(options.out)
     return 0
 
 

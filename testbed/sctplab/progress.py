@@ -27,17 +27,20 @@ class Progress:
         self.task = bar.add_task("runs", total=total) if bar else None
 
     def ended(self, job: Job, record: dict[str, Any]) -> None:
+        self.step(line(job, record), record["status"] == "ok")
+
+    def step(self, text: str, good: bool = True) -> None:
+        """One more is done; TEXT says what."""
         self.done += 1
-        good = record["status"] == "ok"
         self.bad += not good
         if self.bar and self.task is not None:
             self.bar.update(self.task, advance=1)
             if not good:
-                self.bar.console.print(line(job, record), markup=False, highlight=False)
+                self.bar.console.print(text, markup=False, highlight=False)
         else:
             left = (time.monotonic() - self.started) / self.done * (self.total - self.done)
             eta = timedelta(seconds=round(left))
-            print(f"[{self.done}/{self.total}] {line(job, record)}; {eta} left", flush=True)
+            print(f"[{self.done}/{self.total}] {text}; {eta} left", flush=True)
 
 
 def line(job: Job, record: dict[str, Any]) -> str:

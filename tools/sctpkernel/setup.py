@@ -23,9 +23,18 @@ IPROUTE2_OLDEST = (6, 6)  # the first whose netem takes a seed
 VENV_GB = 1.0
 
 
-def ensure_packages() -> None:
-    """Install the Debian packages of tools/packages that are missing."""
-    packages = parse_packages((TOOLS / "packages").read_text(encoding="utf-8"))
+def extras() -> list[str]:
+    """Purposes that need more than all the rest: the X of tools/packages-X and tools/requirements-X.txt."""
+    found = {path.name.removeprefix("packages-") for path in TOOLS.glob("packages-*")}
+    found |= {path.stem.removeprefix("requirements-") for path in TOOLS.glob("requirements-*.txt")}
+    return sorted(found)
+
+
+def ensure_packages(extra: str | None) -> None:
+    """Install the Debian packages of tools/packages, and of the extra's list, that are missing."""
+    lists = [TOOLS / "packages", *([TOOLS / f"packages-{extra}"] if extra else [])]
+    text = "".join(path.read_text(encoding="utf-8") for path in lists if path.exists())
+    packages = parse_packages(text)
     absent = missing(packages)
     if absent:
         install({name: packages[name] for name in absent})
@@ -50,9 +59,11 @@ def ensure_sources() -> None:
                 raise Problem(f"{package} cannot be installed: {last_line(result.stderr)}", FAILED)
 
 
-def ensure_venv() -> Path:
-    """The Python of the environment that tools/requirements.txt describes."""
-    requirements = (TOOLS / "requirements.txt").read_bytes()
+def ensure_venv(extra: str | None) -> Path:
+    """The Python of the environment that tools/requirements.txt describes, and the extra's list if any."""
+    names = ["requirements.txt", *([f"requirements-{extra}.txt"] if extra else [])]
+    lists = [TOOLS / name for name in names if (TOOLS / name).exists()]
+    requirements = b"".join(path.read_bytes() for path in lists)
     key = hashlib.sha256(requirements + sys.version.encode()).hexdigest()[:12]
     folder = cache_root() / "venv" / key
     complete = folder / ".complete"  # an environment cannot be moved into place: it knows its own path
@@ -60,16 +71,16 @@ def ensure_venv() -> Path:
         return folder / "bin" / "python"
     with locked(cache_root() / "lock" / "venv.lock"):
         if not complete.exists():
-            _make_venv(folder)
+            _make_venv(folder, lists)
             complete.touch()
     return folder / "bin" / "python"
 
 
-def _make_venv(folder: Path) -> None:
+def _make_venv(folder: Path, lists: Sequence[Path]) -> None:
     """Make the environment from scratch."""
     need_space(folder.parent, VENV_GB, "the Python environment")
     shutil.rmtree(folder, ignore_errors=True)
-    warn("making the Python environment (tools/requirements.txt) ...")
+    warn(f"making the Python environment ({', '.join(f'tools/{path.name}' for path in lists)}) ...")
     python = str(folder / "bin" / "python")
     pip = [
         python,
@@ -78,8 +89,7 @@ def _make_venv(folder: Path) -> None:
         "--disable-pip-version-check",
         "--quiet",
         "install",
-        "-r",
-        str(TOOLS / "requirements.txt"),
+        *(word for path in lists for word in ("-r", str(path))),
     ]
     for command in (["/usr/bin/python3", "-m", "venv", str(folder)], pip):
         result = subprocess.run(
@@ -144,10 +154,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="print the folder with sbin/ip and sbin/tc of the newer iproute2",
     )
+    parser.add_argument(
+        "--with", dest="extra", choices=extras(), help="also what one purpose alone needs: %(choices)s"
+    )
     given = parser.parse_args(arguments)
-    ensure_packages()
+    ensure_packages(given.extra)
     ensure_sources()
-    python = ensure_venv()
+    python = ensure_venv(given.extra)
     iproute2 = ensure_iproute2()
     if given.python:
         print(python)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ns-2's parameters from specs, and its traces read; the simulator itself is not needed."""
+
+from dataclasses import replace
+
+import pytest
+from sctplab import ns2, scenario
+from sctplab.errors import LabError
+from sctplab.model import Event, HostSettings, RunSpec
+
+
+def caro(**factors: float) -> RunSpec:
+    found = scenario.load(scenario.find("caro"))
+    given = {name: (value,) for name, value in factors.items()}
+    return scenario.expand(found, given, scenario.Choice(("patched",), repeat=1))[0]
+
+
+def test_parameters_are_those_of_the_scenario() -> None:
+    given = ns2.parameters(caro(pmr=3, loss_pct=8, alt_loss_pct=4), "MfrHbAfterRto", {})
+    assert given["bytes"] == 80_000_000
+    assert given["both"]["dataChunkSize_"] == 1468
+    assert given["both"]["sackDelay_"] == 0.2
+    sender = given["sender"]
+    names = ("pathMaxRetrans_", "rtxToAlt_", "dormantAction_", "minRto_", "maxRto_", "heartbeatInterval_")
+    assert [sender[name] for name in names] == [3, 2, 0, 1, 60, 30]
+    assert given["paths"][0]["reverse"] == {
+        "rate_mbit": 10,
+        "delay_ms": 45,
+        "queue_pkts": 1000,
+        "loss_pct": 8,
+    }
+    assert given["paths"][1]["forward"]["loss_pct"] == 4
+
+
+def test_a_change_replaces_a_variable_of_the_sender() -> None:
+    assert (
+        ns2.parameters(caro(), "MfrHbAfterRto", ns2.changes(["initialCwnd_=2"]))["sender"]["initialCwnd_"]
+        == "2"
+    )
+    with pytest.raises(LabError, match="--change: got 'initialCwnd=2', expected VARIABLE=VALUE"):
+        ns2.changes(["initialCwnd=2"])
+
+
+def test_what_ns2_cannot_follow_is_refused() -> None:
+    spec = caro()
+    settings = spec.sysctl.host1
+    cases = [
+        (replace(spec, events=(Event(2, "cut", "primary"),)), "events"),
+        (replace(spec, flows=(replace(spec.flows[0], message_b=1450),)), "message_b = 1450"),
+        (
+            replace(spec, sysctl=HostSettings({**settings, "net.sctp.rtx_policy": "cwnd"}, settings)),
+            "rtx_policy = cwnd",
+        ),
+        (
+            replace(spec, sysctl=HostSettings({**settings, "net.sctp.pf_enable": "1"}, settings)),
+            "pf_enable = 1",
+        ),
+        (replace(spec, sysctl=replace(spec.sysctl, host2={})), "sack_timeout at its default"),
+    ]
+    for changed, named in cases:
+        with pytest.raises(LabError, match=named):
+            ns2.parameters(changed, "MfrHbAfterRto", {})
+
+
+def test_tcl_words() -> None:
+    assert ns2.tcl({"a": 1, "paths": [{"x": 0.5}, {}]}) == "{a 1 paths {{x 0.5} {}}}"
+
+
+TRACE = """
+time: 0.00000   frCount: 1953264973
+primary 3
+time: 0.00000 saddr: 2 sport: 0 daddr: 3 dport: 0 dstatus: ACTIVE isPrimary: TRUE
+time: 0.00000 saddr: 2 sport: 0 daddr: 3 dport: 0 timeoutCount: 0
+r 0.225192 2 3 sctp 56 -------H 0 2.0 3.0 1 -1 8 65535 65535
+r 0.316437 2 3 sctp 1500 -------D 0 2.0 3.0 1 1 12 0 0
+time: 0.40000   frCount: 1953264973
+time: 1.30000 saddr: 2 sport: 0 daddr: 3 dport: 0 dstatus: INACTIVE isPrimary: TRUE
+time: 1.30000 saddr: 4 sport: 0 daddr: 5 dport: 0 dstatus: INACTIVE isPrimary: FALSE
+time: 1.30000 saddr: 2 sport: 0 daddr: 3 dport: 0 timeoutCount: 1
+time: 1.30000 saddr: 4 sport: 0 daddr: 5 dport: 0 timeoutCount: 1
+r 1.400000 4 5 sctp 1500 -------D 0 4.0 5.0 1 1 13 0 0
+r 1.500000 4 5 sctp 1500 -------D 0 4.0 5.0 1 2 14 0 1
+time: 9.00000 saddr: 2 sport: 0 daddr: 3 dport: 0 dstatus: ACTIVE isPrimary: TRUE
+time: 9.10000 saddr: 2 sport: 0 daddr: 3 dport: 0 dstatus: INACTIVE isPrimary: TRUE
+"""
+
+
+def test_a_trace_counts_up_to_the_last_first_arrival() -> None:
+    assert ns2.read(TRACE.splitlines(), 2) == ns2.Outcome(1.5, 1, 2, 1)
+
+
+def test_a_transfer_that_never_ends_has_no_outcome() -> None:
+    assert ns2.read(TRACE.splitlines(), 3) is None
