@@ -26,7 +26,16 @@ RTX_POLICY, PEELOFF, ASSOC_IDS = 134, 102, 29
 FUTURE, CURRENT, ALL = 0, 1, 2
 KERNEL, SAME, ALTERNATE, FR_SAME_RTO_ALT = range(4)
 NAMES = ["kernel", "same", "alternate", "fr-same-rto-alt"]
-COUNTERS = {"FastRecoveries", "RtxSame", "RtxAlternate", "RtxFallback", "MultipleFastRtx"}
+COUNTERS = {
+    "FastRecoveries",
+    "RtxSame",
+    "RtxAlternate",
+    "RtxFallback",
+    "MultipleFastRtx",
+    "FailoverProbes",
+    "PathReturns",
+    "DormantMoves",
+}
 CLONE_NEWNET = 0x40000000
 PROFILES = Path(__file__).parents[4] / "sysctl"
 LIMIT_S = 30  # of a case, in virtual time
