@@ -10,7 +10,7 @@ sacks             SACK chunks that reached the sender
 failover_s        first cut until a message sent after it is delivered
 return_s          last heal, carrier-up or address-add until new data leaves over that path: the first
                   DATA chunk whose TSN was never sent before; absent when none does
-spurious_failovers      how often a sender gave up its primary path, the flow's first, as unreachable though
+spurious_failovers      how often a sender gave up its primary path as unreachable though
                   nothing happened to it; for flows over several paths in runs without events
 any_spurious_failover   1 when there was one, else 0: the mean is the share of transfers that had one
 max_message_delay_s     longest one-way delay of a message
@@ -199,7 +199,7 @@ def spurious(spec: RunSpec, result: dict[str, Any]) -> dict[str, float]:
 
 def primary(flow: Flow, spec: RunSpec) -> str:
     """The receiver's address that the sender uses first."""
-    return address(spec.topology, flow.hosts[1], used_paths(flow, spec.topology)[0])
+    return address(spec.topology, flow.hosts[1], flow.primary or used_paths(flow, spec.topology)[0])
 
 
 def path_events(flow: dict[str, Any]) -> list[dict[str, Any]]:

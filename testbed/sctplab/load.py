@@ -98,6 +98,7 @@ def mpflow(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
     send += option("streams", flow.streams if flow.streams > 1 else None)
     send += option("rtx-policy", flow.rtx_policy) + option("dormant-policy", flow.dormant_policy)
     send += option("failover-heartbeat", flow.failover_heartbeat)
+    send += option("primary", flow.primary and address(topology, receiver, flow.primary))
     setup = mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else ()
     ready = '"event": "ready"'
     return Load(flow.name, flow.start_s, flow.background, Process(receiver, tuple(recv), ready),

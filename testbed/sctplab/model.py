@@ -141,6 +141,7 @@ class Flow:
     pmr: int | None = field(default=None, metadata=count(0, 65535, "retransmissions"))
     sack_delay_ms: int | None = field(default=None, metadata=count(0, 500, "ms, receiver"))
     sack_freq: int | None = field(default=None, metadata=count(1, 65535, "packets per SACK, receiver"))
+    primary: str | None = field(default=None, metadata=NAME)
     rtx_policy: str | None = field(default=None, metadata=LABEL)
     failover_heartbeat: int | None = field(default=None, metadata=count(0, 1, "off, on"))
     dormant_policy: str | None = field(default=None, metadata=choice("kernel", "hop", "primary", "last"))
@@ -159,6 +160,8 @@ class Flow:
             raise at("interval_ms").refuse(self.interval_ms, "none: send_at_s says when", "remove it")
         if self.kind == "udp" and not self.background:
             raise at("background").refuse(False, "background = true for udp", "it measures nothing itself")
+        if self.primary is not None and self.kind != "sctp":
+            raise at("primary").refuse(self.primary, f"no primary path for {self.kind}", "remove it")
         if self.kind not in SEVERAL_PATHS and len(self.paths) > 1:
             raise at("paths").refuse(list(self.paths), f"one path for {self.kind}", "keep the first")
 
@@ -248,6 +251,8 @@ class RunSpec:
         for flow in self.flows:
             for name in flow.paths:
                 known_path(name, known, at.inside(f"flows {flow.name}")("paths"))
+            if flow.primary is not None:
+                known_path(flow.primary, flow.paths or known, at.inside(f"flows {flow.name}")("primary"))
         for i, event in enumerate(self.events, 1):
             where = at.inside(f"events {i}")
             known_path(event.path, known, where("path"))

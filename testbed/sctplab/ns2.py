@@ -101,6 +101,8 @@ def parameters(spec: RunSpec, agent: str, changes: Mapping[str, str]) -> dict[st
         raise refused(spec, "events or several flows", "one flow and no event")
     flow = spec.flows[0]
     mtu = min(path.mtu for path in spec.topology.paths)
+    if flow.primary not in (None, spec.topology.paths[0].name):
+        raise refused(spec, f"primary = {flow.primary}", "the first path")
     if flow.kind != "sctp" or flow.size_mb is None or flow.paths:
         raise refused(spec, f"flow {flow.name}", "an sctp flow of size_mb over all paths")
     if flow.message_b % 4 or flow.message_b + CHUNK_HEADER > mtu - PACKET_HEADERS:

@@ -92,6 +92,11 @@ def test_only_the_primary_given_up_is_a_spurious_failover() -> None:
     assert spurious(small_spec()) == 0
 
 
+def test_the_primary_is_the_first_path_unless_the_flow_names_another() -> None:
+    second = replace(small_spec(), flows=(Flow("flow1", size_mb=1, primary="path2"),))
+    assert spurious(second, *unreachable("10.1.2.1", "10.2.2.1", "10.1.2.1")) == 1
+
+
 def test_failovers_are_not_spurious_where_something_happens_or_nothing_can() -> None:
     cut = replace(small_spec(), events=(Event(2, "cut", "path1"),))
     assert spurious(cut, *unreachable("10.1.2.1")) is None

@@ -9,9 +9,11 @@ import pytest
 from sctplab import scenario
 from sctplab.checks import At, build, plain
 from sctplab.errors import LabError
+from sctplab.load import Means, mpflow
 from sctplab.model import ACTIONS, KINDS, Direction, Event, Flow, GeModel, Limits, Measure, RunSpec, Topology
 from sctplab.model import Path as LinkPath
 from sctplab.scenario import Choice, expand, load, set_factors
+from sctplab.shape import address
 
 GOOD = """# Does it expand?
 repeat = 2
@@ -240,3 +242,9 @@ def test_the_readme_names_every_key() -> None:
         if key not in text
     ]
     assert missing == []
+
+
+def test_the_primary_path_reaches_the_sender() -> None:
+    spec = expand(load(scenario.find("caro")), {}, Choice(("patched",), repeat=1))[0]
+    argv = mpflow(spec.flows[0], spec.topology, 0, Means("mpflow", 1)).sender.argv
+    assert argv[argv.index("--primary") + 1] == address(spec.topology, "host2", "primary")
