@@ -28,7 +28,7 @@ from typing import Any
 from sctplab.capture import Chunk
 from sctplab.load import PORT, used_paths
 from sctplab.model import BREAKING, Flow, Path, RunSpec
-from sctplab.shape import address, egress
+from sctplab.shape import egress
 
 ETHERNET = 14
 SCTP_COMMON, DATA_CHUNK = 12, 16
@@ -188,7 +188,7 @@ def spurious(spec: RunSpec, result: dict[str, Any]) -> dict[str, float]:
         event
         for flow in multihomed
         for event in path_events(outcomes[flow.name])
-        if event["state"] == "unreachable" and event["address"] == primary(flow, spec)
+        if event["state"] == "unreachable" and event["address"] == primary(outcomes[flow.name])
     ]
     found: dict[str, float] = {
         "spurious_failovers": len(given_up),
@@ -197,9 +197,10 @@ def spurious(spec: RunSpec, result: dict[str, Any]) -> dict[str, float]:
     return found if multihomed else {}
 
 
-def primary(flow: Flow, spec: RunSpec) -> str:
-    """The receiver's address that the sender uses first."""
-    return address(spec.topology, flow.hosts[1], flow.primary or used_paths(flow, spec.topology)[0])
+def primary(flow: dict[str, Any]) -> str | None:
+    """The receiver's address that the sender's kernel had as the primary when the association was up."""
+    connected = (event for event in events_of(flow["sender"]) if event.get("event") == "connected")
+    return next((path["address"] for one in connected for path in one["paths"] if path["primary"]), None)
 
 
 def path_events(flow: dict[str, Any]) -> list[dict[str, Any]]:

@@ -78,10 +78,11 @@ def unreachable(*addresses: str) -> list[dict[str, Any]]:
     return [{"event": "path", "address": where, "state": state} for where in addresses for state in states]
 
 
-def spurious(spec: RunSpec, *sender: dict[str, Any]) -> float | None:
+def spurious(spec: RunSpec, *sender: dict[str, Any], primary: str = "10.1.2.1") -> float | None:
     """The metric of a run whose sender said this; a second flow, in the background, lost its primary too."""
     raw = result([])
-    raw["flows"][0]["sender"] = lines(*sender)
+    paths = [{"address": where, "primary": where == primary} for where in ("10.1.2.1", "10.2.2.1")]
+    raw["flows"][0]["sender"] = lines({"event": "connected", "paths": paths}, *sender)
     raw["flows"].append({"name": "other", "sender": lines(*unreachable("10.1.2.1")), "receiver": lines()})
     spec = replace(spec, flows=(*spec.flows, Flow("other", background=True)))
     return collect.metrics(spec, raw, {"host1": {}}, []).get("spurious_failovers")
@@ -92,9 +93,10 @@ def test_only_the_primary_given_up_is_a_spurious_failover() -> None:
     assert spurious(small_spec()) == 0
 
 
-def test_the_primary_is_the_first_path_unless_the_flow_names_another() -> None:
-    second = replace(small_spec(), flows=(Flow("flow1", size_mb=1, primary="path2"),))
-    assert spurious(second, *unreachable("10.1.2.1", "10.2.2.1", "10.1.2.1")) == 1
+def test_the_primary_is_what_the_senders_kernel_says() -> None:
+    """Not the first path where that one lost the handshake."""
+    lost = unreachable("10.1.2.1", "10.2.2.1", "10.1.2.1")
+    assert spurious(small_spec(), *lost, primary="10.2.2.1") == 1
 
 
 def test_failovers_are_not_spurious_where_something_happens_or_nothing_can() -> None:

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from sctplab import cli, runner
 from sctplab.checks import plain
-from sctplab.model import Event, Flow, HostSettings, Limits, Measure, RunSpec
+from sctplab.model import Event, Flow, HostSettings, Limits, Measure, RunSpec, Topology
+from sctplab.place.uml import EPOCH_NS
 from tests.lab_run import environment, lab, small_spec
 
 pytestmark = pytest.mark.kernel
@@ -98,6 +99,26 @@ def test_a_mended_path_works_again(perform: Perform, broken: str, mended: str) -
     made = perform(ticking(*events, seconds=8))
     assert (made["status"], made["reason"]) == ("ok", "")
     assert made["flows"][0]["receiver"]["messages"] == 400
+    # The sender is told that the path is back; its next message, 20 ms later at most, takes it.
+    back = [event["t"] for event in made["flows"][0]["path_events"] if event["state"] == "available"]
+    assert made["metrics"]["return_s"] == pytest.approx(back[0] - EPOCH_NS / 1e9 - 3, abs=0.025)
+
+
+@pytest.mark.parametrize("primary", ["path1", "path2"])
+def test_a_primary_that_loses_packets_is_given_up_by_mistake(perform: Perform, primary: str) -> None:
+    """path1 loses most of them; what becomes of an alternate path does not count."""
+    spec = ticking(seconds=20)
+    first, second = spec.topology.paths
+    topology = Topology((replace(first, forward=replace(first.forward, loss_pct=80)), second))
+    settings = {**spec.sysctl.host1, "net.sctp.path_max_retrans": "1", "net.sctp.pf_enable": "0"}
+    flow = replace(spec.flows[0], primary=primary, hb_interval_ms=200)
+    made = perform(replace(spec, topology=topology, flows=(flow,), sysctl=HostSettings(settings, settings)))
+    assert (made["status"], made["reason"]) == ("ok", "")
+    given_up = [
+        event["address"] for event in made["flows"][0]["path_events"] if event["state"] == "unreachable"
+    ]
+    assert "10.1.2.1" in given_up
+    assert made["metrics"]["spurious_failovers"] == (len(given_up) if primary == "path1" else 0)
 
 
 def test_a_change_of_rate_and_delay_is_felt(perform: Perform) -> None:
