@@ -38,6 +38,9 @@ A scenario file asks one question, written as a comment in its first line:
     kernels = ["patched"]             # flavours that know these settings (default: all)
     sysctl = { "net.sctp.rtx_policy" = "same" }     # also sysctl_host1, sysctl_host2
 
+    [refused.stock]                   # optional; factors' values that this flavour refuses: no such runs
+    pmr = [0]
+
     [limits]                          # optional; keys of Limits
     [measure]                         # optional; keys of Measure
     [[plots]], [[contrasts]]          # optional; see wanted.py
@@ -62,7 +65,17 @@ from sctplab.model import Path as LinkPath
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 SYSCTL_KEYS = ["sysctl", "sysctl_host1", "sysctl_host2"]
-OPTIONAL = ["reference", "repeat", "factors", "events", "variants", "limits", "measure", *SYSCTL_KEYS]
+OPTIONAL = [
+    "reference",
+    "repeat",
+    "factors",
+    "events",
+    "variants",
+    "refused",
+    "limits",
+    "measure",
+    *SYSCTL_KEYS,
+]
 TABLES = ["topology", "flows", *OPTIONAL, *wanted.KEYS]
 VARIANT_KEYS = ["kernels", "flow", *SYSCTL_KEYS]
 DIRECTION_KEYS = [f.name for f in fields(Direction)]
@@ -79,6 +92,7 @@ class Scenario:
     repeat: int
     factors: dict[str, tuple[Any, ...]]
     variants: dict[str, dict[str, Any]]
+    refused: dict[str, dict[str, tuple[Any, ...]]]
     tree: dict[str, Any]
 
 
@@ -140,7 +154,7 @@ def parse(file: str, name: str, first_line: str, tree: dict[str, Any]) -> Scenar
         check_variant(mapping(content, at.inside("variants")(variant)), at.inside(f"variants.{variant}"))
     factors = read_factors(mapping(tree.get("factors", {}), at("factors")), at.inside("factors"))
     wanted.read(tree, factors, at)
-    apart = ("factors", "variants", "repeat", *wanted.KEYS)
+    apart = ("factors", "variants", "refused", "repeat", *wanted.KEYS)
     return Scenario(
         name=name,
         file=file,
@@ -148,6 +162,7 @@ def parse(file: str, name: str, first_line: str, tree: dict[str, Any]) -> Scenar
         repeat=count(1, 100000, "seeds per cell")["check"](tree.get("repeat", 1), at("repeat")),
         factors=factors,
         variants={key: dict(value) for key, value in variants.items()},
+        refused=read_refused(mapping(tree.get("refused", {}), at("refused")), factors, at.inside("refused")),
         tree={key: value for key, value in tree.items() if key not in apart},
     )
 
@@ -167,6 +182,23 @@ def read_factors(found: Mapping[str, Any], at: At) -> dict[str, tuple[Any, ...]]
             if kind(value) != kind(values[0]) or kind(value) == "other":
                 raise at(name).refuse(value, "numbers only or texts only")
     return {name: tuple(values) for name, values in found.items()}
+
+
+def read_refused(
+    found: Mapping[str, Any], factors: Mapping[str, tuple[Any, ...]], at: At
+) -> dict[str, dict[str, tuple[Any, ...]]]:
+    """Flavour -> factor -> values."""
+    refuse_unknown(found, list(FLAVOURS), at)
+    read = {}
+    for kernel, table in found.items():
+        read[kernel] = read_factors(mapping(table, at(kernel)), at.inside(kernel))
+        refuse_unknown(read[kernel], list(factors), at.inside(kernel))
+    return read
+
+
+def refuses(scenario: Scenario, kernel: str, cell: Mapping[str, Any]) -> bool:
+    """Whether this flavour knows no run with such values."""
+    return any(cell[name] in values for name, values in scenario.refused.get(kernel, {}).items())
 
 
 def kind(value: object) -> str:
@@ -207,12 +239,14 @@ def expand(scenario: Scenario, given: dict[str, tuple[Any, ...]], choice: Choice
     factors = {**scenario.factors, **given}
     seeds = range(choice.first_seed, choice.first_seed + (choice.repeat or scenario.repeat))
     runs = [
-        one_run(scenario, dict(zip(factors, cell, strict=True)), variant, kernel, seed, choice)
+        one_run(scenario, cell, variant, kernel, seed, choice)
         for seed in seeds
-        for cell in itertools.product(*factors.values())
+        for cell in (
+            dict(zip(factors, values, strict=True)) for values in itertools.product(*factors.values())
+        )
         for variant, content in scenario.variants.items()
         for kernel in choice.kernels
-        if kernel in content.get("kernels", FLAVOURS)
+        if kernel in content.get("kernels", FLAVOURS) and not refuses(scenario, kernel, cell)
     ]
     for factor in scenario.factors:
         if not uses(scenario, factor):

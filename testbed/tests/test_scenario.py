@@ -10,7 +10,19 @@ from sctplab import scenario
 from sctplab.checks import At, build, plain
 from sctplab.errors import LabError
 from sctplab.load import Means, mpflow
-from sctplab.model import ACTIONS, KINDS, Direction, Event, Flow, GeModel, Limits, Measure, RunSpec, Topology
+from sctplab.model import (
+    ACTIONS,
+    FLAVOURS,
+    KINDS,
+    Direction,
+    Event,
+    Flow,
+    GeModel,
+    Limits,
+    Measure,
+    RunSpec,
+    Topology,
+)
 from sctplab.model import Path as LinkPath
 from sctplab.scenario import Choice, expand, load, set_factors
 from sctplab.shape import address
@@ -94,6 +106,14 @@ def test_spec_survives_json(file: Path) -> None:
     for spec in runs(file):
         again = build(RunSpec, json.loads(json.dumps(plain(spec))), At("spec.json", ""))
         assert again == spec and again.digest == spec.digest
+
+
+def test_what_a_flavour_refuses_is_left_out(file: Path) -> None:
+    file.write_text(GOOD + "[refused.stock]\nd2_ms = [10]\n")
+    delays = {
+        kernel: {spec.factors["d2_ms"] for spec in runs(file, kernels=(kernel,))} for kernel in FLAVOURS
+    }
+    assert delays == {"stock": {50}, "patched": {10, 50}}
 
 
 def test_set_replaces_values(file: Path) -> None:
@@ -208,6 +228,12 @@ def test_set_values_are_checked_like_the_files(file: Path) -> None:
             '"rto_min" = 500',
             "got 'rto_min', expected a sysctl",
         ),
+        (
+            "[sysctl]",
+            "[refused.stick]\nd2_ms = [5]\n[sysctl]",
+            "got 'stick', expected one of the keys stock, p",
+        ),
+        ("[sysctl]", "[refused.stock]\nd3_ms = [5]\n[sysctl]", "got 'd3_ms', expected one of the keys d2_ms"),
         ("repeat = 2", "repeat = 0", "repeat: got 0, expected a whole number"),
         ("repeat = 2", "repeat =", "cannot be read: Invalid value"),
     ],
