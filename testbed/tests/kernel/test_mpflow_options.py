@@ -20,12 +20,18 @@ def send(kernel: str, folder: Path, **keys: Any) -> dict[str, Any]:
         return runner.in_place(spec, bench, bench.kernel(spec), folder)[1]
 
 
-@pytest.mark.parametrize("policy", ["kernel", "same", "alternate", "fr-same-rto-alt"])
-def test_patched_has_what_was_asked_for(policy: str, tmp_path: Path) -> None:
-    result = send("patched", tmp_path, rtx_policy=policy)
+POLICIES = [("rtx_policy", name) for name in ("kernel", "same", "alternate", "fr-same-rto-alt")]
+DORMANT = [("dormant_policy", name) for name in ("kernel", "hop", "primary", "last")]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [*POLICIES, *DORMANT, ("failover_heartbeat", 0), ("failover_heartbeat", 1), ("pmr", 0)]
+)
+def test_patched_has_what_was_asked_for(key: str, value: str | int, tmp_path: Path) -> None:
+    result = send("patched", tmp_path, **{key: value})
     assert result["status"] == "ok", result["reason"]
     connected = collect.events_of(result["flows"][0]["sender"])[0]
-    assert connected["options"]["rtx_policy"] == policy
+    assert connected["options"][key] == value
 
 
 @pytest.mark.parametrize(
