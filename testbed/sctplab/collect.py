@@ -13,6 +13,8 @@ return_s          last heal, carrier-up or address-add until new data leaves ove
 spurious_failovers      how often a sender gave up its primary path as unreachable though
                   nothing happened to it; for flows over several paths in runs without events
 any_spurious_failover   1 when there was one, else 0: the mean is the share of transfers that had one
+times_dormant     how often all paths of a flow came to be unreachable together
+dormant_moves     how often data then went to another path (sender, SctpMpDormantMoves)
 max_message_delay_s     longest one-way delay of a message
 max_gap_s               longest time in which nothing was delivered
 wire_mbit.PATH    what left the middle towards the receiver, headers included, / transfer_s
@@ -138,8 +140,11 @@ def metrics(spec: RunSpec, result: dict[str, Any], counters: dict[str, dict[str,
     found |= delays(spec, result, next(flow for flow in result["flows"] if flow["name"] == main[0].name))
     if any(flow.kind == "sctp" for flow in spec.flows):
         found |= recovery(counters[main[0].hosts[0]], pairs)
-    if not spec.events:
-        found |= spurious(spec, result)
+    if flows := multihomed(spec, result):
+        found["times_dormant"] = sum(times_dormant(flow) for flow in flows)
+        found["dormant_moves"] = counters[main[0].hosts[0]].get("SctpMpDormantMoves", 0)
+        if not spec.events:
+            found |= spurious(flows)
     for path in paths:
         way = path["reverse" if main[0].reverse else "forward"]
         if "transfer_s" in found:
@@ -177,24 +182,38 @@ def recovery(sender: dict[str, int], pairs: list[tuple[dict[str, Any], dict[str,
     return found
 
 
-def spurious(spec: RunSpec, result: dict[str, Any]) -> dict[str, float]:
-    """spurious_failovers, any_spurious_failover, when there is a flow that could fail over."""
-    multihomed = [
-        flow for flow in spec.flows
+def multihomed(spec: RunSpec, result: dict[str, Any]) -> list[dict[str, Any]]:
+    """What came of the flows that could fail over."""
+    outcomes = {flow["name"]: flow for flow in result["flows"]}
+    return [
+        outcomes[flow.name] for flow in spec.flows
         if flow.kind == "sctp" and not flow.background and len(used_paths(flow, spec.topology)) > 1
     ]  # fmt: skip
-    outcomes = {flow["name"]: flow for flow in result["flows"]}
+
+
+def spurious(flows: list[dict[str, Any]]) -> dict[str, float]:
+    """spurious_failovers, any_spurious_failover."""
     given_up = [
         event
-        for flow in multihomed
-        for event in path_events(outcomes[flow.name])
-        if event["state"] == "unreachable" and event["address"] == primary(outcomes[flow.name])
+        for flow in flows
+        for event in path_events(flow)
+        if event["state"] == "unreachable" and event["address"] == primary(flow)
     ]
-    found: dict[str, float] = {
-        "spurious_failovers": len(given_up),
-        "any_spurious_failover": int(bool(given_up)),
-    }
-    return found if multihomed else {}
+    return {"spurious_failovers": len(given_up), "any_spurious_failover": int(bool(given_up))}
+
+
+def times_dormant(flow: dict[str, Any]) -> int:
+    """How often the last path that was left became unreachable."""
+    connected = (event for event in events_of(flow["sender"]) if event.get("event") == "connected")
+    alive = {path["address"] for one in connected for path in one["paths"]}
+    found = 0
+    for event in path_events(flow):
+        if event["state"] == "available":
+            alive.add(event["address"])
+        elif event["state"] == "unreachable" and event["address"] in alive:
+            alive.remove(event["address"])
+            found += not alive
+    return found
 
 
 def primary(flow: dict[str, Any]) -> str | None:

@@ -31,8 +31,8 @@ class Scene:
 
     @cached_property
     def sources(self) -> list[str]:
-        """Where the printed figures of this plot come from."""
-        return sorted({mark.source for panel in self.figure.panels for _, mark in self.marks(panel)})
+        """Where printed figures come from: of the whole scenario, so that a source keeps its mark."""
+        return sorted({mark.source for mark in self.printed})
 
     def curve(self, curve: Curve, panel: Panel) -> list[tuple[float, Estimate | None]]:
         """(x, estimate) along a curve in a panel, None where the cell is missing or has no good run."""
@@ -41,6 +41,13 @@ class Scene:
         if self.figure.steps:
             return [(k, section.at_most(curve.line, p, name, k)) for p in points for k in self.figure.steps]
         return [(self.x_of(p), section.estimate(curve.line, p, name)) for p in points]
+
+    def shift(self, number: int) -> float:
+        """How far aside a curve stands in a plot that was asked for, lest one hide the other's bars."""
+        if not self.figure.plot or not self.figure.x:
+            return 0.0
+        xs = [x for x, _ in self.shown()]
+        return 0.008 * (max(xs) - min(xs)) * (number - (len(self.figure.curves) - 1) / 2)
 
     def marks(self, panel: Panel) -> list[tuple[float, Printed]]:
         """The printed figures of a panel, each with its x."""
@@ -102,6 +109,12 @@ class Scene:
         value = point[self.section.factors.index(self.figure.x)] if self.figure.x else 0
         return float(value or 0)
 
+    def owners(self, mark: Printed) -> list[int]:
+        """The number of the curve that a printed figure belongs to; none where it belongs to several."""
+        curves = self.figure.curves
+        own = [n for n, curve in enumerate(curves) if belongs_to(mark, curve.line, curve.fixed)]
+        return own if len(own) == 1 and len(curves) > 1 else []
+
     def _printed_at(self, point: Point, name: str) -> list[Printed]:
         return figures_at(self.printed, self.section, point, name)
 
@@ -133,7 +146,7 @@ def _draw_curves(scene: Scene, panel: Panel, ax: Axes) -> None:
         members = scene.curve(curve, panel)
         centres = np.array([found.centre if found else np.nan for _, found in members])
         ax.errorbar(
-            [x for x, _ in members],
+            [x + scene.shift(number) for x, _ in members],
             centres,
             yerr=_bars([found for _, found in members]) if members else None,
             label=scene.label(curve),
@@ -195,17 +208,20 @@ def _bars(found: Sequence[Estimate | None]) -> "np.ndarray[tuple[int, ...], np.d
 
 
 def _draw_all_printed(scene: Scene, panel: Panel, ax: Axes) -> None:
-    """The printed numbers of a panel; those of one source and curve are joined by a thin line."""
-    curves: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    """The printed numbers of a panel; measured ones, with intervals, are joined by a thin line per curve."""
+    joined: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for x, mark in scene.marks(panel):
+        colour = _printed_colour(scene, mark)
+        if own := scene.owners(mark):
+            x += scene.shift(own[0])
         _draw_printed(scene, ax, x, mark.value, mark)
-        curves.setdefault((mark.source, _printed_colour(scene, mark)), []).append((x, mark.value))
-        if mark.interval:
-            ends = (mark.interval.low, mark.interval.high)
-            ax.vlines(x, *ends, color=_printed_colour(scene, mark), linewidth=0.8, zorder=5)
-    for (_, colour), points in curves.items():
-        if colour != INK:
-            ax.plot(*zip(*sorted(points), strict=True), color=colour, linestyle=":", linewidth=0.9)
+        if mark.interval and colour != INK:
+            joined.setdefault((mark.source, colour), []).append((x, mark.value))
+            if not scene.figure.steps:
+                ends = (mark.interval.low, mark.interval.high)
+                ax.vlines(x, *ends, color=colour, linewidth=0.8, zorder=5)
+    for (_, colour), points in joined.items():
+        ax.plot(*zip(*sorted(points), strict=True), color=colour, linestyle=":", linewidth=0.9)
 
 
 def _draw_printed(scene: Scene, ax: Axes, x: float, y: float, mark: Printed) -> None:
@@ -219,9 +235,8 @@ def _draw_printed(scene: Scene, ax: Axes, x: float, y: float, mark: Printed) -> 
 
 def _printed_colour(scene: Scene, mark: Printed) -> str:
     """That of the curve it belongs to; ink where it belongs to several."""
-    curves = scene.figure.curves
-    own = [n for n, curve in enumerate(curves) if belongs_to(mark, curve.line, curve.fixed)]
-    return str(look(curves, own[0])["color"]) if len(own) == 1 and len(curves) > 1 else INK
+    own = scene.owners(mark)
+    return str(look(scene.figure.curves, own[0])["color"]) if own else INK
 
 
 def _height(figure: Figure) -> float:

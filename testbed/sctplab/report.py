@@ -102,7 +102,8 @@ def _asked(
         pooled = section.pooled(plot.pool)
         shown = layout.asked(pooled, plot)
         for figure in shown:
-            scene = Scene(pooled, figure, printed)
+            chosen = [mark for mark in printed if not plot.sources or mark.source in plot.sources]
+            scene = Scene(pooled, figure, chosen)
             name = f"{section.scenario}-{figure.name}"
             image = _image(draw(scene), name, scene.title, plot.metric, results)
             table = page.asked_table(pooled, figure, printed) if figure is shown[-1] else None

@@ -6,6 +6,7 @@
     x = "loss_pct"                    # a factor; left out: the numeric factor with most values
     curves = ["pmr"]                  # factors; panels likewise. Others that vary make separate figures
     pool = ["alt_loss_pct"]           # cells that differ in these only are put together
+    sources = ["Caro 2004"]           # of the reference files; left out: all
     title = "..."
 
     [[plots]]
@@ -57,6 +58,7 @@ class Plot:
     panels: tuple[str, ...] = field(default=(), metadata=names("factors"))
     pool: tuple[str, ...] = field(default=(), metadata=names("factors"))
     up_to: int = field(default=10, metadata=count(1, 100, "events, for cdf"))
+    sources: tuple[str, ...] = field(default=(), metadata=names("sources of the reference files"))
     title: str = field(default="", metadata=text(r".*", "one line"))
 
     def factors(self) -> tuple[str, ...]:

@@ -78,14 +78,18 @@ def unreachable(*addresses: str) -> list[dict[str, Any]]:
     return [{"event": "path", "address": where, "state": state} for where in addresses for state in states]
 
 
-def spurious(spec: RunSpec, *sender: dict[str, Any], primary: str = "10.1.2.1") -> float | None:
-    """The metric of a run whose sender said this; a second flow, in the background, lost its primary too."""
+def told(spec: RunSpec, *sender: dict[str, Any], primary: str = "10.1.2.1") -> dict[str, float]:
+    """Metrics of a run whose sender said this; a second flow, in the background, lost its primary too."""
     raw = result([])
     paths = [{"address": where, "primary": where == primary} for where in ("10.1.2.1", "10.2.2.1")]
     raw["flows"][0]["sender"] = lines({"event": "connected", "paths": paths}, *sender)
     raw["flows"].append({"name": "other", "sender": lines(*unreachable("10.1.2.1")), "receiver": lines()})
     spec = replace(spec, flows=(*spec.flows, Flow("other", background=True)))
-    return collect.metrics(spec, raw, {"host1": {}}, []).get("spurious_failovers")
+    return collect.metrics(spec, raw, {"host1": {"SctpMpDormantMoves": 4}}, [])
+
+
+def spurious(spec: RunSpec, *sender: dict[str, Any], primary: str = "10.1.2.1") -> float | None:
+    return told(spec, *sender, primary=primary).get("spurious_failovers")
 
 
 def test_only_the_primary_given_up_is_a_spurious_failover() -> None:
@@ -106,6 +110,16 @@ def test_failovers_are_not_spurious_where_something_happens_or_nothing_can() -> 
     assert spurious(alone, *unreachable("10.1.2.1")) is None
 
 
+def test_dormant_is_when_the_last_path_fails_too() -> None:
+    def change(number: int, state: str) -> dict[str, Any]:
+        return {"event": "path", "address": f"10.{number}.2.1", "state": state}
+
+    story = ((1, "unreachable"), (2, "unreachable"), (2, "unreachable"), (1, "available"), (1, "unreachable"))
+    found = told(small_spec(), *(change(number, state) for number, state in story))
+    assert (found["times_dormant"], found["dormant_moves"]) == (2, 4)
+    assert told(small_spec(), *unreachable("10.1.2.1", "10.2.2.1"))["times_dormant"] == 0
+
+
 def test_a_flow_without_end_has_no_goodput() -> None:
     unfinished = result([])
     unfinished["flows"][0]["sender"] = lines()
@@ -115,6 +129,8 @@ def test_a_flow_without_end_has_no_goodput() -> None:
         "fast_rtx": 0,
         "spurious_failovers": 0,
         "any_spurious_failover": 0,
+        "times_dormant": 0,
+        "dormant_moves": 0,
     }
 
 
