@@ -56,6 +56,7 @@ def main() -> None:
         os.chdir(folder)
         from counters import kernel_log
 
+        sys.path.append(os.path.dirname(work))
         carry_out = runpy.run_path(work)["carry_out"]
         with open("plan.json", encoding="utf-8") as source:
             plan = json.load(source)

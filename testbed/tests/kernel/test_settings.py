@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sysctls, socket option and counters of the series: the cases of work/settings.py, one boot per kernel."""
+"""Sysctls, socket options and counters of the series: the cases of work/cases.py, one boot per kernel."""
 
 import pytest
-from tests.kernel.work.settings import CASES
+from tests.kernel.work.cases import CASES
 from tests.kernel_run import linux, run_work
 
 pytestmark = pytest.mark.kernel
@@ -12,7 +12,7 @@ Outcomes = dict[str, str]  # case -> "" or what went wrong
 
 
 def outcomes(flavour: str, factory: pytest.TempPathFactory) -> Outcomes:
-    cases: Outcomes = run_work("settings", linux(flavour), factory.mktemp(flavour), WALL_S, flavour=flavour)[
+    cases: Outcomes = run_work("cases", linux(flavour), factory.mktemp(flavour), WALL_S, flavour=flavour)[
         "cases"
     ]
     return cases

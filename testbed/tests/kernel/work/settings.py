@@ -1,29 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How the series' sysctls, socket option and counters behave: one case per sentence. Standard library only.
+"""How the settings of retransmissions behave, and all settings and counters: one case per sentence.
 
-Every case has a network namespace of its own with a loopback interface. The result names the cases that went
-wrong and how.
+Standard library only.
 """
 
-import ctypes
 import errno
 import os
-import signal
 import socket
 import struct
 import subprocess
-import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from commands import LIBC
 from counters import NET, read
+from options import (
+    ALL,
+    CLONE_NEWNET,
+    CURRENT,
+    FUTURE,
+    RTX_POLICY,
+    SCTP,
+    associations,
+    choose,
+    chosen,
+    connect,
+    expect,
+    listening,
+    namespace,
+    one_to_many,
+    one_to_one,
+    option,
+    path,
+    peel_off,
+    refused,
+    setting,
+    write,
+)
 
-SCTP = 132  # protocol and level of its options
-RTX_POLICY, PEELOFF, ASSOC_IDS = 134, 102, 29
-FUTURE, CURRENT, ALL = 0, 1, 2
 KERNEL, SAME, ALTERNATE, FR_SAME_RTO_ALT = range(4)
 NAMES = ["kernel", "same", "alternate", "fr-same-rto-alt"]
 COUNTERS = {
@@ -36,103 +50,7 @@ COUNTERS = {
     "PathReturns",
     "DormantMoves",
 }
-CLONE_NEWNET = 0x40000000
 PROFILES = Path(__file__).parents[4] / "sysctl"
-LIMIT_S = 30  # of a case, in virtual time
-LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
-
-
-def expect(found: object, wanted: object) -> None:
-    assert found == wanted, f"{found!r} instead of {wanted!r}"
-
-
-def refused(number: int, call: Callable[..., object], *arguments: object) -> None:
-    """The call has to fail with this error."""
-    try:
-        call(*arguments)
-    except OSError as error:
-        assert error.errno == number, f"{arguments[1:]}: {error}"
-    else:
-        raise AssertionError(f"{arguments[1:]} was taken")
-
-
-def namespace() -> None:
-    """Go to a new network namespace."""
-    assert LIBC.unshare(CLONE_NEWNET) == 0
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-
-
-def path(name: str) -> str:
-    return f"/proc/sys/net/sctp/{name}"
-
-
-def setting(name: str) -> str:
-    with open(path(name), encoding="ascii") as source:
-        return source.read().removesuffix("\n")
-
-
-def write(name: str, value: str) -> None:
-    """In one write, as sysctl does."""
-    handle = os.open(path(name), os.O_WRONLY)
-    try:
-        os.write(handle, value.encode())
-    finally:
-        os.close(handle)
-
-
-def option(sock: socket.socket, name: int, value: bytes, size: int | None = None) -> bytes:
-    """getsockopt() with VALUE in the buffer, said to have SIZE bytes; the socket module cannot do that."""
-    buffer = ctypes.create_string_buffer(value, max(len(value), 1))
-    length = ctypes.c_uint(len(value) if size is None else size)
-    if LIBC.getsockopt(sock.fileno(), SCTP, name, buffer, ctypes.byref(length)) < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return buffer.raw[: length.value]
-
-
-def choose(sock: socket.socket, policy: int, assoc: int = FUTURE) -> None:
-    sock.setsockopt(SCTP, RTX_POLICY, struct.pack("iI", assoc, policy))
-
-
-def chosen(sock: socket.socket, assoc: int = FUTURE) -> int:
-    answer = option(sock, RTX_POLICY, struct.pack("iI", assoc, 99))
-    assert len(answer) == 8
-    policy: int = struct.unpack("iI", answer)[1]
-    return policy
-
-
-def one_to_one(family: int = socket.AF_INET) -> socket.socket:
-    return socket.socket(family, socket.SOCK_STREAM, SCTP)
-
-
-def one_to_many(family: int = socket.AF_INET) -> socket.socket:
-    return socket.socket(family, socket.SOCK_SEQPACKET, SCTP)
-
-
-def listening(sock: socket.socket) -> socket.socket:
-    sock.bind((LOOPBACK[socket.AddressFamily(sock.family)], 0))
-    sock.listen()
-    return sock
-
-
-def associations(sock: socket.socket) -> list[int]:
-    """Ids of a one-to-many socket's associations, oldest first."""
-    answer = option(sock, ASSOC_IDS, bytes(400))
-    count = struct.unpack_from("I", answer)[0]
-    return sorted(struct.unpack_from(f"{count}i", answer, 4))
-
-
-def connect(server: socket.socket) -> socket.socket:
-    """A one-to-one socket with an association to SERVER, which knows of it, too."""
-    client = one_to_one(server.family)
-    client.connect(server.getsockname())
-    if server.type == socket.SOCK_SEQPACKET:
-        client.send(b"here")
-        server.recv(10)
-    return client
-
-
-def peel_off(sock: socket.socket, assoc: int) -> socket.socket:
-    return socket.socket(fileno=struct.unpack("ii", option(sock, PEELOFF, struct.pack("ii", assoc, 0)))[1])
 
 
 def defaults_are_off() -> None:
@@ -335,20 +253,16 @@ def option_is_unknown_to_stock() -> None:
         refused(errno.ENOPROTOOPT, chosen, sock)
 
 
-def the_files_in_sysctl_are_taken_and_off_is_the_default() -> None:
-    defaults = {name: setting(name) for name in ("rtx_policy", "multiple_fast_rtx")}
-    off = PROFILES / "00-off.conf"
-    for profile in [*sorted(PROFILES.glob("*.conf")), off]:
-        subprocess.run(["/usr/sbin/sysctl", "-q", "-p", profile], check=True)
-        for line in profile.read_text().splitlines():
-            if line and not line.startswith("#"):
-                key, _, value = line.partition(" = ")
-                expect(setting(key.removeprefix("net.sctp.")), value)
-    expect(
-        {line.split(" = ")[0] for line in off.read_text().splitlines() if line[0] != "#"},
-        {f"net.sctp.{name}" for name in defaults},
-    )
-    expect({name: setting(name) for name in defaults}, defaults)
+def all_settings() -> dict[str, str]:
+    return {name: setting(name) for name in sorted(os.listdir(path("")))}
+
+
+def the_files_in_sysctl_are_taken_and_off_is_the_way_back() -> None:
+    defaults = all_settings()
+    for profile in sorted(PROFILES.glob("*.conf")):
+        for name in (profile, PROFILES / "00-off.conf"):
+            subprocess.run(["/usr/sbin/sysctl", "-q", "-p", name], check=True)
+        expect((profile.name, all_settings()), (profile.name, defaults))
 
 
 def sysctls_and_counters_are_absent_from_stock() -> None:
@@ -382,33 +296,7 @@ CASES: dict[str, list[Callable[[], None]]] = {
         short_buffer_is_refused,
         long_buffer_is_taken,
         counters_are_there_and_0,
-        the_files_in_sysctl_are_taken_and_off_is_the_default,
+        the_files_in_sysctl_are_taken_and_off_is_the_way_back,
     ],
     "stock": [option_is_unknown_to_stock, sysctls_and_counters_are_absent_from_stock],
 }
-
-
-def outcome(case: Callable[[], None]) -> str:
-    """ "" when the case holds, else how it went wrong."""
-    print(case.__name__, flush=True)  # should the kernel die: where it was
-    signal.alarm(LIMIT_S)
-    try:
-        namespace()
-        case()
-    except Exception:
-        return traceback.format_exc()
-    finally:
-        signal.alarm(0)
-    return ""
-
-
-def over_the_limit(*_: object) -> None:
-    raise TimeoutError(f"longer than {LIMIT_S} s")
-
-
-def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
-    signal.signal(signal.SIGALRM, over_the_limit)
-    cases = {case.__name__: outcome(case) for case in CASES[plan["flavour"]]}
-    namespace()
-    time.sleep(5)  # the namespaces end: whatever the kernel has to say about that
-    return {"status": "ok", "cases": cases}
