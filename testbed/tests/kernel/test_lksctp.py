@@ -21,6 +21,13 @@ SETTINGS = {
     "same": {"net.sctp.rtx_policy": "same"},
     "alternate": {"net.sctp.rtx_policy": "alternate"},
     "fr-same-rto-alt+mfr": {"net.sctp.rtx_policy": "fr-same-rto-alt", "net.sctp.multiple_fast_rtx": "1"},
+    "failover": {
+        "net.sctp.path_max_retrans": "0",
+        "net.sctp.failover_heartbeat": "1",
+        "net.sctp.dormant_policy": "hop",
+        "net.sctp.rtx_policy": "fr-same-rto-alt",
+        "net.sctp.multiple_fast_rtx": "1",
+    },
 }
 Verdicts = dict[str, tuple[int | str | None, dict[str, int]]]  # program -> exit code, results by kind
 
