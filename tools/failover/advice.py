@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Settings that defeat each other, each in one line: what happens, and what to set instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from failover.settings import Settings
+from failover.situation import Situation
+
+RTTVAR_FLOOR = 3  # jiffies: what RTTVAR - RTTVAR/4 no longer lowers
+
+
+def advice(settings: Settings, situation: Situation, peer_rto_min: int) -> list[str]:
+    """All that is to be said; PEER_RTO_MIN in ms."""
+    return [
+        *of_timers(settings, situation, peer_rto_min),
+        *of_states(settings),
+        *of_return(settings, situation),
+    ]
+
+
+def spurious(early: int, lasted_s: float) -> list[str]:
+    """What EARLY timeouts in LASTED_S seconds without any loss mean."""
+    if not early:
+        return []
+    return [
+        f"{early} timeouts in the {lasted_s:g} s before the cut, though nothing was lost: the RTO is shorter "
+        "than round trip + SACK delay; lower the peer's SACK delay or raise rto_min"
+    ]
+
+
+def of_timers(s: Settings, situation: Situation, peer_rto_min: int) -> Iterator[str]:
+    rtt = situation.rtt_ms
+    floor = rtt + 4 * RTTVAR_FLOOR * 1000 / situation.hz
+    if s.rto_min > s.rto_max:
+        yield f"rto_min {s.rto_min} > rto_max {s.rto_max}: the kernel refuses it; write rto_max first"
+    if s.sack_timeout >= s.rto_min:
+        yield (
+            f"sack_timeout {s.sack_timeout} >= rto_min {s.rto_min}: with these settings at both ends a lone "
+            "message can time out before it is acknowledged; lower sack_timeout together with rto_min"
+        )
+    if rtt + s.sack_timeout >= peer_rto_min:
+        yield (
+            f"round trip {rtt:g} + sack_timeout {s.sack_timeout} >= the peer's RTO.Min {peer_rto_min}: its "
+            "lone messages can be sent twice; lower sack_timeout here or raise RTO.Min there"
+        )
+    if s.rto_min < floor <= s.rto_max:
+        yield (
+            f"rto_min {s.rto_min} is never reached: at HZ {situation.hz} the RTO of a steady path is the "
+            f"round trip + 12 jiffies, here {floor:g} ms, and more with a SACK delay"
+        )
+    if s.rto_max < floor:
+        yield (
+            f"rto_max {s.rto_max} is less than the RTO of a steady path of {rtt:g} ms ({floor:g} ms): "
+            "messages can time out without any loss"
+        )
+
+
+def of_states(s: Settings) -> Iterator[str]:
+    pmr, amr = s.path_max_retrans, s.association_max_retrans
+    if s.pf_enable and pmr and s.pf_retrans + 1 >= pmr:
+        yield (
+            f"path_max_retrans {pmr} with pf_retrans {s.pf_retrans}: no number of errors is above the one "
+            "and below the other, so the path never becomes PF, and new messages wait for it until error "
+            f"{pmr + 1}; take 0, or at least {s.pf_retrans + 2}"
+        )
+    if not s.pf_enable and pmr:
+        yield (
+            f"pf_enable 0: after each of the first {pmr} timeouts new messages go to the dead path again and "
+            "wait for the next timeout, which takes twice as long"
+        )
+    if pmr and amr > 2 * pmr:
+        yield (
+            f"association_max_retrans {amr} > 2 paths x path_max_retrans {pmr}: with both paths dead the "
+            "association lives on without one; SCTP_ASSOCINFO refuses such a value (EINVAL)"
+        )
+    if amr <= pmr:
+        yield (
+            f"association_max_retrans {amr} <= path_max_retrans {pmr}: the association can end before a path "
+            "has been given up"
+        )
+
+
+def of_return(s: Settings, situation: Situation) -> Iterator[str]:
+    reaches_pf = s.pf_enable and s.pf_retrans + 1 < s.path_max_retrans
+    if not situation.heartbeats:
+        yield "heartbeats off (SPP_HB_DISABLE): a path that was left, as PF or as INACTIVE, is not used again"
+    elif not s.failover_heartbeat and not reaches_pf:
+        yield (
+            "failover_heartbeat 0: the path is left as INACTIVE, and that it works again is noticed up to "
+            f"hb_interval + 1.5 RTO = {s.hb_interval / 1000:g} s + 1.5 RTO later; set failover_heartbeat 1"
+        )

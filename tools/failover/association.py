@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One association over two paths, event by event: the rules of net/sctp that decide when a message arrives.
+
+Left out, because they play no part with messages that leave the windows unfilled: fast retransmit, the peer's
+window, Max.Burst. Loss other than the cut is left out, too.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from failover.clock import Clock
+from failover.estimate import Estimate, Limits
+from failover.path import Path, State, Timer, choose
+from failover.receiver import Receiver
+from failover.settings import Settings
+from failover.situation import Situation
+
+NEVER = float("inf")
+FEW_PROBES = 3  # shown of a path that stays cut
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that happened at T seconds after the cut."""
+
+    t: float
+    path: str
+    what: str
+
+
+@dataclass
+class Association:
+    """SHIFT: seconds from the cut to the first message due after it; RANDOM: the kernel's jitter."""
+
+    settings: Settings
+    situation: Situation
+    clock: Clock
+    shift: float
+    random: Random
+    steps: list[Step] = field(default_factory=list)
+    arrived: dict[int, float] = field(default_factory=dict)
+    leaves_s: float | None = None
+    returns_s: float | None = None
+    early_timeouts: int = 0  # before the cut, when nothing had been lost
+    lost_association: bool = False
+
+    def __post_init__(self) -> None:
+        s, given = self.settings, self.situation
+        self.limits = Limits(self.clock.from_ms(s.rto_min), self.clock.from_ms(s.rto_max))
+        heal = NEVER if given.heal_s is None else given.heal_s
+        self.primary = self.new_path("primary", given.rtt_ms, (0.0, heal))
+        self.other = self.new_path("alternate", given.alternate_rtt_ms, (NEVER, NEVER))
+        # A heartbeat has confirmed and measured the alternate, and set its window.
+        rtt = round(given.alternate_rtt_ms * given.hz / 1000)
+        self.other.estimate = self.other.estimate.sampled(rtt, self.limits)
+        self.other.idle(raising=not s.failover_heartbeat)
+        self.active, self.retran = self.primary, self.other
+        self.events: list[tuple[float, int, Callable[[], None]]] = []
+        self.order = itertools.count()
+        self.now = 0.0
+        self.errors = 0
+        self.probes = 0
+        self.ended = False
+        self.queue: deque[int] = deque()  # not yet sent
+        self.lost: list[int] = []  # to be sent again, in order
+        self.first = -round(given.lasted_s * 1000 / given.interval_ms)  # message 0 is the first after the cut
+        self.receiver = Receiver(given.sack_freq, given.sack_delay_ms > 0, self.first - 1)
+
+    def new_path(self, name: str, rtt_ms: float, cut: tuple[float, float]) -> Path:
+        """A path as it is when an association begins."""
+        given = self.situation
+        initial = Estimate(self.clock.from_ms(self.settings.rto_initial))
+        return Path(name, rtt_ms / 2000, cut, initial, given.size_b, given.mtu, given.first_window)
+
+    # --- time ---
+
+    def due(self, message: int) -> float:
+        """When the application sends MESSAGE; message 0 is the first after the cut."""
+        return self.shift + message * self.situation.interval_ms / 1000
+
+    def at(self, t: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self.events, (t, next(self.order), action))
+
+    def arm(self, timer: Timer, jiffies: int, action: Callable[[], None]) -> None:
+        """Start TIMER or move it."""
+        timer.arming += 1
+        timer.pending = True
+        arming = timer.arming
+
+        def fire() -> None:
+            if timer.pending and timer.arming == arming:
+                timer.pending = False
+                action()
+
+        self.at(self.clock.fires(self.now, jiffies), fire)
+
+    def run(self) -> None:
+        """From the first message until nothing changes any more."""
+        self.now = self.due(self.first)
+        for path in (self.primary, self.other):
+            self.arm_heartbeat(path)
+        self.at(self.now, lambda: self.message(self.first))
+        while self.events and not self.ended and self.now < self.horizon():
+            self.now, _, action = heapq.heappop(self.events)
+            action()
+
+    def horizon(self) -> float:
+        """When every timeout and every heartbeat that can change anything has been, in seconds."""
+        s = self.settings
+        waits = (s.path_max_retrans + 4) * s.rto_max + 2 * s.hb_interval
+        return (self.situation.heal_s or 0) + waits / 1000
+
+    def tell(self, path: Path, what: str) -> None:
+        if self.now >= 0:
+            self.steps.append(Step(self.now, path.name, what))
+
+    # --- the sender ---
+
+    def message(self, number: int) -> None:
+        """The application sends, until all there is to see has been seen."""
+        self.queue.append(number)
+        self.flush()
+        if not self.settled():
+            self.at(self.due(number + 1), lambda: self.message(number + 1))
+        elif self.situation.heal_s is not None:
+            self.ended = True
+
+    def settled(self) -> bool:
+        """Whether later messages would meet nothing new."""
+        if self.now < 0 or self.queue or self.lost or 0 not in self.arrived:
+            return False
+        if self.situation.heal_s is None:
+            return self.primary.state is not State.ACTIVE
+        return self.returns_s is not None and self.now > self.returns_s + 4 * self.primary.one_way_s
+
+    def flush(self, timeout: bool = False) -> None:
+        """Send what may be sent: lost messages first, after a timeout one packet (sctp_outq_flush)."""
+        path = self.retran
+        while self.lost and path.in_flight < path.cwnd:
+            self.lost = self.lost[self.packet(path, self.lost, again=True) :]
+            if timeout:
+                break
+        path = self.active
+        while self.queue and not self.lost and path.in_flight < path.cwnd:
+            for _ in range(self.packet(path, list(itertools.islice(self.queue, self.situation.per_packet)))):
+                self.queue.popleft()
+
+    def packet(self, path: Path, candidates: list[int], again: bool = False) -> int:
+        """One packet with as many of these messages as fit it and the window; returns how many."""
+        chosen: list[int] = []
+        for number in candidates[: self.situation.per_packet]:
+            if path.in_flight >= path.cwnd:
+                break
+            path.flight.add(number)
+            chosen.append(number)
+        path.last_sent = self.clock.jiffies(self.now)
+        if not again:
+            self.first_use(path, chosen[0])
+        if not path.t3.pending:
+            self.arm(path.t3, path.estimate.rto, lambda: self.timeout(path))
+        if not path.loses(self.now):
+            self.at(self.now + path.one_way_s, lambda: self.arrive(path, chosen))
+        return len(chosen)
+
+    def first_use(self, path: Path, number: int) -> None:
+        """New data leaves over PATH, NUMBER its first message."""
+        if path.measured is None:
+            path.measured = (number, path.last_sent)
+        if path is self.other and self.leaves_s is None and self.now >= 0:
+            self.leaves_s = self.now
+            self.tell(path, "new messages leave over it")
+        if path is self.primary and self.now >= (self.situation.heal_s or NEVER) and self.returns_s is None:
+            self.returns_s = self.now
+            self.tell(path, "new messages leave over it again")
+
+    def timeout(self, path: Path) -> None:
+        """T3-rtx has expired (sctp_sf_do_6_3_3_rtx)."""
+        if self.given_up(path):
+            return
+        self.early_timeouts += self.now < 0
+        self.tell(path, f"timeout after RTO {self.clock.ms(path.estimate.rto):g} ms")
+        self.errors += 1
+        self.strike(path, heartbeat=False)
+        path.timed_out()
+        if path is self.retran and path is not self.active:
+            self.retran = self.active
+        if path.measured and path.measured[0] in path.flight:
+            path.measured = None
+        self.lost = sorted([*self.lost, *path.flight])
+        path.flight.clear()
+        self.flush(timeout=True)
+
+    def given_up(self, path: Path) -> bool:
+        """Whether the association has met Association.Max.Retrans."""
+        if self.errors >= self.settings.association_max_retrans:
+            self.tell(path, f"association given up after {self.errors} errors in a row")
+            self.lost_association = self.ended = True
+        return self.ended
+
+    def strike(self, path: Path, heartbeat: bool) -> None:
+        """One error more: of data, or of a HEARTBEAT (sctp_do_8_2_transport_strike)."""
+        s = self.settings
+        was = path.state
+        path.errors += path.state is not State.INACTIVE
+        if s.pf_enable and path.state is State.ACTIVE and s.pf_retrans < path.errors < s.path_max_retrans:
+            self.enter(path, State.PF)
+            self.arm_heartbeat(path)
+        # One lost HEARTBEAT alone fails no path, even at Path.Max.Retrans 0.
+        threshold = max(s.path_max_retrans, 1) if heartbeat else s.path_max_retrans
+        if path.state is not State.INACTIVE and path.errors > threshold:
+            self.enter(path, State.INACTIVE)
+        path.estimate = path.estimate.doubled(self.limits)
+        if not heartbeat and was is State.ACTIVE and self.probing(path):
+            path.probe_counted = self.now
+            self.send_heartbeat(path)
+            self.arm_heartbeat(path)
+
+    def enter(self, path: Path, state: State) -> None:
+        """A change of state, and with it of the paths in use."""
+        path.state = state
+        self.active, self.retran = choose(self.primary, self.other, self.active)
+        errors = f" with error {path.errors}" if path.errors else ""
+        self.tell(path, f"becomes {state.value}{errors}")
+
+    # --- heartbeats ---
+
+    def probing(self, path: Path) -> bool:
+        """Whether a failed path is asked once per RTO (sctp_mp_probing)."""
+        return bool(self.settings.failover_heartbeat) and path.state is not State.ACTIVE
+
+    def heartbeat_wait(self, path: Path) -> int:
+        """sctp_transport_timeout, in jiffies."""
+        interval = self.clock.from_ms(self.settings.hb_interval)
+        if self.probing(path):
+            return min(path.estimate.rto, interval)
+        wait = path.estimate.rto >> 1
+        return max(wait if path.state is State.PF else wait + interval, self.clock.hz // 5)
+
+    def arm_heartbeat(self, path: Path) -> None:
+        if not self.situation.heartbeats:
+            return
+        jitter = 0 if self.probing(path) else self.random.randrange(max(1, path.estimate.rto))
+        self.arm(path.heartbeat, self.heartbeat_wait(path) + jitter, lambda: self.heartbeat_due(path))
+
+    def heartbeat_due(self, path: Path) -> None:
+        """sctp_generate_heartbeat_event, sctp_sf_sendbeat_8_3: not while data was sent a short while ago."""
+        silent = self.clock.jiffies(self.now) - path.last_sent
+        wait = self.heartbeat_wait(path)
+        if silent < wait:
+            self.arm(path.heartbeat, wait - silent, lambda: self.heartbeat_due(path))
+            return
+        if self.given_up(path):
+            return
+        unanswered = path.heartbeat_out
+        self.send_heartbeat(path)
+        if unanswered:
+            self.errors += self.counts(path)
+            self.strike(path, heartbeat=True)
+        path.idle(raising=not self.settings.failover_heartbeat)
+        self.arm_heartbeat(path)
+        if self.situation.heal_s is None and self.probes >= FEW_PROBES and self.settled():
+            self.ended = True
+
+    def counts(self, path: Path) -> bool:
+        """Whether an unanswered HEARTBEAT counts for the association: of probes, one per HB.interval."""
+        if not self.probing(path):
+            return True
+        if self.now < path.probe_counted + self.settings.hb_interval / 1000:
+            return False
+        path.probe_counted = self.now
+        return True
+
+    def send_heartbeat(self, path: Path) -> None:
+        if not self.situation.heartbeats:
+            return
+        path.heartbeat_out = True
+        if path is self.primary and self.now >= 0:
+            self.tell(path, "HEARTBEAT")
+            self.probes += 1
+        sent = self.clock.jiffies(self.now)
+        if not path.loses(self.now):
+            self.at(self.now + path.one_way_s, lambda: self.answer(path, sent))
+
+    def answer(self, path: Path, sent: int) -> None:
+        """The HEARTBEAT has reached the peer."""
+        if not path.loses(self.now):
+            self.at(self.now + path.one_way_s, lambda: self.answered(path, sent))
+
+    def answered(self, path: Path, sent: int) -> None:
+        """HEARTBEAT-ACK (sctp_cmd_transport_on)."""
+        path.errors, self.errors, path.heartbeat_out = 0, 0, False
+        path.last_heard = self.now
+        if path.state is not State.ACTIVE:
+            self.enter(path, State.ACTIVE)
+        path.estimate = path.estimate.sampled(self.clock.jiffies(self.now) - sent, self.limits)
+        path.measured = None
+        self.arm_heartbeat(path)
+
+    # --- the receiver ---
+
+    def arrive(self, path: Path, messages: list[int]) -> None:
+        delivered, at_once = self.receiver.take(path, messages)
+        self.arrived.update(dict.fromkeys(delivered, self.now))
+        if 0 in delivered:
+            self.tell(path, "first message sent after the cut arrives")
+        if at_once:
+            self.sack()
+        else:
+            delay = self.clock.from_ms(round(self.situation.sack_delay_ms))
+            self.arm(self.receiver.timer, delay, self.sack)
+
+    def sack(self) -> None:
+        """The SACK takes the path of the last data."""
+        self.receiver.acknowledged()
+        self.receiver.timer.pending = False
+        path = self.receiver.path
+        highest, beyond = self.receiver.highest, frozenset(self.receiver.beyond)
+        if path and not path.loses(self.now):
+            self.at(self.now + path.one_way_s, lambda: self.sacked(path, highest, beyond))
+
+    def sacked(self, over: Path, highest: int, beyond: frozenset[int]) -> None:
+        """A SACK has reached the sender (sctp_outq_sack)."""
+        over.last_heard = self.now
+        self.lost = [one for one in self.lost if one > highest and one not in beyond]
+        for path in (self.primary, self.other):
+            self.acknowledge(path, [one for one in path.flight if one <= highest or one in beyond], highest)
+        self.flush()
+
+    def acknowledge(self, path: Path, messages: list[int], highest: int) -> None:
+        """Messages in flight on PATH that a SACK names (sctp_check_transmitted)."""
+        before = path.in_flight
+        if path.measured and path.measured[0] in messages:
+            rtt = self.clock.jiffies(self.now) - path.measured[1]
+            path.estimate = path.estimate.sampled(rtt, self.limits)
+            path.measured = None
+        for one in messages:
+            path.flight.remove(one)
+        if messages:
+            path.errors = self.errors = 0
+            path.raise_window(before - path.in_flight, before)
+        if not path.flight:
+            path.t3.pending = False
+        elif any(one <= highest for one in messages):
+            self.arm(path.t3, path.estimate.rto, lambda: self.timeout(path))

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One path as the sender sees it: state, errors, window, what is in flight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from failover.estimate import Estimate
+
+
+class State(Enum):
+    """How usable a path is, best first."""
+
+    ACTIVE = "ACTIVE"
+    PF = "PF"
+    INACTIVE = "INACTIVE"
+
+
+@dataclass
+class Timer:
+    """A timer that can be moved or stopped: only its last arming counts."""
+
+    arming: int = 0
+    pending: bool = False
+
+
+@dataclass
+class Path:
+    """SIZE_B of every message, windows in bytes; CUT: from when to when packets are lost.
+
+    MEASURED: a message whose round trip is measured, and the jiffies when it was sent.
+    """
+
+    name: str
+    one_way_s: float
+    cut: tuple[float, float]
+    estimate: Estimate
+    size_b: int
+    mtu: int
+    cwnd: int
+    ssthresh: int = 2**31
+    partial: int = 0
+    state: State = State.ACTIVE
+    errors: int = 0
+    flight: set[int] = field(default_factory=set)  # messages
+    measured: tuple[int, int] | None = None
+    t3: Timer = field(default_factory=Timer)
+    heartbeat: Timer = field(default_factory=Timer)
+    heartbeat_out: bool = False
+    last_sent: int = 0  # jiffies, data
+    probe_counted: float = 0.0
+    last_heard: float = 0.0
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.flight) * self.size_b
+
+    def loses(self, t: float) -> bool:
+        """Whether a packet that leaves at T is lost."""
+        return self.cut[0] <= t < self.cut[1]
+
+    def raise_window(self, acked: int, before: int) -> None:
+        """ACKED bytes newly acknowledged, BEFORE in flight until then (sctp_transport_raise_cwnd)."""
+        full = before >= self.cwnd
+        if self.cwnd <= self.ssthresh:
+            self.cwnd += min(acked, self.mtu) if full else 0
+            return
+        self.partial += acked
+        if self.partial >= self.cwnd:
+            self.partial -= self.cwnd if full else self.partial - self.cwnd
+            self.cwnd += self.mtu if full else 0
+
+    def timed_out(self) -> None:
+        """The window after a T3 timeout."""
+        self.ssthresh = max(self.cwnd // 2, 4 * self.mtu)
+        self.cwnd, self.partial = self.mtu, 0
+
+    def idle(self, raising: bool) -> None:
+        """The window when a heartbeat is sent; failover_heartbeat has nothing raised."""
+        rested = max(self.cwnd // 2, 4 * self.mtu)
+        self.ssthresh = rested if raising else max(self.ssthresh, self.cwnd)
+        self.cwnd = rested if raising else min(self.cwnd, rested)
+        self.partial = 0
+
+
+def usable_first(path: Path) -> tuple[int, int, float]:
+    """Sort key of sctp_trans_elect_best: state, errors, heard most recently."""
+    return (list(State).index(path.state), path.errors, -path.last_heard)
+
+
+def choose(primary: Path, other: Path, active: Path) -> tuple[Path, Path]:
+    """(path of new data, path of retransmissions), as sctp_select_active_and_retran_path chooses."""
+    if primary.state is State.ACTIVE:
+        return primary, other if other.state is State.ACTIVE else primary
+    if other.state is State.ACTIVE:
+        return other, other
+    failed = [path for path in (primary, other) if path.state is State.PF]
+    best = min([active, *failed], key=usable_first)
+    return best, best

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From settings and a situation to a prediction: associations that differ in what nobody can know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from statistics import median_low
+
+from failover.association import Association, Step
+from failover.clock import Clock
+from failover.estimate import Estimate
+from failover.settings import Settings
+from failover.situation import Situation
+
+TRIALS = 31
+WHEEL = 8**5  # jiffies after which the timer wheel's levels in use repeat
+
+
+@dataclass(frozen=True)
+class Range:
+    """The lowest, the middle and the highest of the trials; seconds."""
+
+    low: float
+    typical: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Seconds after the cut, but for srtt_ms, rto_ms (when it happens) and max_message_delay_s.
+
+    failover_s: the first message sent after the cut arrives. leaves_s: new messages leave over the alternate.
+    returns_s: new messages leave over the primary again, None: not before the end or never left.
+    early_timeouts: how many there were before the cut, when nothing had been lost.
+    """
+
+    failover_s: Range
+    max_message_delay_s: Range
+    leaves_s: Range | None
+    returns_s: Range | None
+    srtt_ms: float
+    rto_ms: float
+    early_timeouts: int
+    lost: bool
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One association that met the cut."""
+
+    failover_s: float
+    longest_s: float
+    leaves_s: float | None
+    returns_s: float | None
+    srtt_ms: float
+    rto_ms: float
+    early_timeouts: int
+    lost: bool
+    steps: tuple[Step, ...]
+
+
+def trial(settings: Settings, situation: Situation, number: int) -> Trial:
+    """Where the cut falls between messages and ticks, and the heartbeats' jitter, follow from NUMBER."""
+    random = Random(number)
+    shift = random.random() * situation.interval_ms / 1000
+    clock = Clock(situation.hz, random.random(), random.randrange(WHEEL) + WHEEL)
+    made = Association(settings, situation, clock, shift, random)
+    before: list[Estimate] = []
+    made.at(0.0, lambda: before.append(made.primary.estimate))
+    made.run()
+    delays = {one: t - made.due(one) for one, t in made.arrived.items()}
+    slowest = max((one for one in delays if made.arrived[one] >= 0), key=lambda one: delays[one])
+    what = f"the message that waited longest arrives, {delays[slowest]:.3f} s old"
+    last = Step(made.arrived[slowest], "", what)
+    return Trial(
+        made.arrived.get(0, float("inf")),
+        delays[slowest],
+        made.leaves_s,
+        made.returns_s,
+        clock.ms(before[0].srtt),
+        clock.ms(before[0].rto),
+        made.early_timeouts,
+        made.lost_association,
+        tuple(sorted([*made.steps, last], key=lambda step: step.t)),
+    )
+
+
+def spread(values: list[float]) -> Range:
+    return Range(min(values), median_low(values), max(values))
+
+
+def predict(settings: Settings, situation: Situation, trials: int = TRIALS) -> Prediction:
+    """The steps are those of the trial with the typical failover."""
+    found = [trial(settings, situation, number) for number in range(trials)]
+    failover = spread([one.failover_s for one in found])
+    shown = next(one for one in found if one.failover_s == failover.typical)
+    leaves = [one.leaves_s for one in found if one.leaves_s is not None]
+    returns = [one.returns_s for one in found if one.returns_s is not None]
+    return Prediction(
+        failover,
+        spread([one.longest_s for one in found]),
+        spread(leaves) if leaves else None,
+        spread(returns) if returns else None,
+        shown.srtt_ms,
+        shown.rto_ms,
+        shown.early_timeouts,
+        shown.lost,
+        shown.steps,
+    )

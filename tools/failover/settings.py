@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The settings that decide a failover: kernel defaults, a profile, a running host, the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from sctpkernel.errors import Problem
+
+PROC = Path("/proc/sys/net/sctp")
+PREFIX = "net.sctp."
+LONGEST_MS = 86_400_000  # what the kernel accepts as a timeout
+DORMANT = ("kernel", "hop", "primary", "last")
+
+Check = Callable[[str], int | str]
+
+
+def whole(low: int, high: int = 2**31 - 1) -> Any:
+    """A setting that is a whole number from LOW to HIGH."""
+
+    def check(word: str) -> int:
+        if not word.isdigit() or not low <= int(word) <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return int(word)
+
+    return {"check": check}
+
+
+def one_of(*names: str) -> Any:
+    """A setting that is one of NAMES."""
+
+    def check(word: str) -> str:
+        if word not in names:
+            raise ValueError("one of " + ", ".join(names))
+        return word
+
+    return {"check": check}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """net.sctp.* under the kernel's names, times in ms; the defaults are the kernel's own."""
+
+    rto_initial: int = field(default=3000, metadata=whole(1, LONGEST_MS))
+    rto_min: int = field(default=1000, metadata=whole(1, LONGEST_MS))
+    rto_max: int = field(default=60000, metadata=whole(1, LONGEST_MS))
+    sack_timeout: int = field(default=200, metadata=whole(1, 500))
+    hb_interval: int = field(default=30000, metadata=whole(1, LONGEST_MS))
+    path_max_retrans: int = field(default=5, metadata=whole(0))
+    association_max_retrans: int = field(default=10, metadata=whole(1))
+    pf_enable: int = field(default=1, metadata=whole(0))
+    pf_retrans: int = field(default=0, metadata=whole(0))
+    failover_heartbeat: int = field(default=0, metadata=whole(0, 1))
+    dormant_policy: str = field(default="kernel", metadata=one_of(*DORMANT))
+
+
+KEYS: dict[str, Check] = {one.name: one.metadata["check"] for one in fields(Settings)}
+
+
+def changed(old: Settings, values: Mapping[str, str], source: str, strict: bool) -> Settings:
+    """OLD with VALUES; names with or without net.sctp. STRICT: a name that plays no part here is refused."""
+    found: dict[str, Any] = {}
+    for name, word in values.items():
+        key = name.removeprefix(PREFIX)
+        if key not in KEYS:
+            if strict:
+                raise Problem(f"{source}: {name}: expected one of {', '.join(KEYS)}")
+            continue
+        try:
+            found[key] = KEYS[key](word)
+        except ValueError as error:
+            raise Problem(f"{source}: {name}: got {word!r}, expected {error}") from None
+    return replace(old, **found)
+
+
+def assignment(text: str, source: str) -> tuple[str, str]:
+    """(name, value) of a line of a sysctl.d file, or of --set."""
+    name, equals, value = text.strip().removeprefix("-").partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise Problem(f"{source}: got {text.strip()!r}, expected NAME=VALUE")
+    return name.strip().replace("/", "."), " ".join(value.split())
+
+
+def profile(path: Path) -> dict[str, str]:
+    """All settings of a file in sysctl.d form, in its order; of one said twice the last counts."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise Problem(f"{path}: cannot be read: {reason}") from None
+    said = [(number, line.strip()) for number, line in enumerate(lines, 1)]
+    return dict(
+        assignment(line, f"{path}: line {number}") for number, line in said if line and line[0] not in "#;"
+    )
+
+
+def from_profile(path: Path, old: Settings) -> Settings:
+    """OLD with the settings of a file in sysctl.d form; other keys in it play no part."""
+    return changed(old, profile(path), str(path), strict=False)
+
+
+def from_host(proc: Path = PROC) -> Settings:
+    """The settings of this host's network namespace; keys that its kernel lacks keep stock's behaviour."""
+    if not proc.is_dir():
+        raise Problem(f"{proc}: not there: load SCTP first (modprobe sctp)")
+    present = {key: proc / key for key in KEYS if (proc / key).is_file()}
+    return changed(
+        Settings(), {key: path.read_text().strip() for key, path in present.items()}, str(proc), True
+    )

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a prediction assumes beside the settings: round trips, traffic, the peer, the break."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+IP, COMMON, CHUNK = 20, 12, 16  # header bytes: IPv4, SCTP, DATA
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Both directions of the primary path are cut at time 0, silently, and healed HEAL_S later (None: never).
+
+    One message of SIZE_B bytes every INTERVAL_MS since LASTED_S, over a socket with SCTP_NODELAY.
+    SACK_DELAY_MS is the peer's, 0: it acknowledges every packet.
+    """
+
+    rtt_ms: float
+    alternate_rtt_ms: float
+    interval_ms: float
+    sack_delay_ms: float
+    sack_freq: int = 2
+    size_b: int = 100
+    heal_s: float | None = None
+    lasted_s: float = 30.0
+    hz: int = 250
+    heartbeats: bool = True
+    mtu: int = 1500
+
+    @property
+    def first_window(self) -> int:
+        """RFC 9260 7.2.1, bytes."""
+        return min(4 * self.mtu, max(2 * self.mtu, 4380))
+
+    @property
+    def per_packet(self) -> int:
+        """Messages that fit into one packet."""
+        return max(1, (self.mtu - IP - COMMON) // (CHUNK + (self.size_b + 3) // 4 * 4))
