@@ -51,6 +51,9 @@ STOCK_SETTINGS: dict[str, tuple[Any, ...]] = {
     "max_burst": (4, 4, 0),
 }
 PATCHED_SETTINGS: dict[str, tuple[Any, ...]] = {
+    "path_max_retrans": (0, 0, 1, 2, 3, 4, 5),
+    "failover_heartbeat": (0, 1),
+    "dormant_policy": ("kernel", "hop", "primary", "last"),
     "rtx_policy": ("kernel", "same", "alternate", "fr-same-rto-alt"),
     "multiple_fast_rtx": (0, 1),
 }
