@@ -2,6 +2,7 @@
 """Counters and states of a place, as plain dictionaries. Standard library only."""
 
 import glob
+import gzip
 import json
 import os
 import subprocess
@@ -84,9 +85,34 @@ def sample(hosts: list[str], now: float) -> dict[str, Any]:
     for host in hosts:
         with inside(host):
             devices = read(f"{NET}/dev").splitlines()[2:]
-            remotes = [line.split() for line in read(f"{NET}/sctp/remaddr").splitlines()]
-        rows = [line.replace(":", " ").split() for line in devices]
-        found["rx_bytes"][host] = {row[0]: int(row[1]) for row in rows if row[0] != "lo"}
-        if len(remotes) > 1:
-            found["paths"][host] = [dict(zip(remotes[0], row, strict=False)) for row in remotes[1:]]
+            rows = paths()
+        received = [line.replace(":", " ").split() for line in devices]
+        found["rx_bytes"][host] = {row[0]: int(row[1]) for row in received if row[0] != "lo"}
+        if rows:
+            found["paths"][host] = rows
     return found
+
+
+def paths() -> list[dict[str, str]]:
+    """The lines of /proc/net/sctp/remaddr here, by the names of its columns."""
+    names, *rows = [line.split() for line in read(f"{NET}/sctp/remaddr").splitlines()] or [[]]
+    return [dict(zip(names, row, strict=False)) for row in rows]
+
+
+def sctp_state(hosts: list[str]) -> dict[str, Any]:
+    """The paths of each host, and how many T3-rtx timers have expired there."""
+    found: dict[str, Any] = {"paths": {}, "t3": {}}
+    for host in hosts:
+        with inside(host):
+            found["paths"][host] = paths()
+        found["t3"][host] = snmp(host).get("SctpT3RtxExpireds", 0)
+    return found
+
+
+def ticks_per_second() -> int:
+    """CONFIG_HZ, the unit of times in /proc/net/sctp; 0 when the kernel does not tell."""
+    try:
+        with gzip.open("/proc/config.gz", "rt") as config:
+            return next(int(line.split("=")[1]) for line in config if line.startswith("CONFIG_HZ="))
+    except (OSError, StopIteration):
+        return 0

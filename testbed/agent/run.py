@@ -100,7 +100,8 @@ class Conductor:
             self.turn()
 
     def fire(self, event: dict[str, Any]) -> None:
-        self.fired.append({"t": time.time(), "label": event["label"]})
+        found = {"t": time.time(), "label": event["label"]}
+        self.fired.append(found | counters.sctp_state(self.plan["hosts"]))
         run_all(event["commands"])
 
     def sample(self) -> None:
@@ -191,6 +192,7 @@ def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
         "before": before,
         "after": after,
         "links": [counters.link(where, interface) for where, interface in plan["links"]],
+        "hz": counters.ticks_per_second(),
         "sysctls": {host: counters.sctp_sysctls(host) for host in hosts},
         "python": sys.version.split()[0],
     }

@@ -8,6 +8,8 @@ rtx_ratio         DATA chunks sent again / DATA chunks sent once (sender)
 t3_timeouts, fast_rtx   how often the T3 timer expired, fast retransmissions (sender, SNMP)
 sacks             SACK chunks that reached the sender
 failover_s        first cut until a message sent after it is delivered
+rto_ms            RTO of the primary path at the first cut, carrier-down or address-del
+early_timeouts    T3 timeouts of the sender's host before that, when only random loss can have been a reason
 return_s          last heal, carrier-up or address-add until new data leaves over that path: the first
                   DATA chunk whose TSN was never sent before; absent when none does
 spurious_failovers      how often a sender gave up its primary path as unreachable though
@@ -36,6 +38,7 @@ ETHERNET = 14
 SCTP_COMMON, DATA_CHUNK = 12, 16
 TCP_WITH_TIMESTAMPS = 32
 SERIES_POINTS = 2000
+T3 = "SctpT3RtxExpireds"
 
 
 def payload_share(kind: str, path: Path, message_b: int) -> float:
@@ -137,9 +140,11 @@ def metrics(spec: RunSpec, result: dict[str, Any], counters: dict[str, dict[str,
     }
     pairs = [ends[flow.name] for flow in main]
     found |= speed(spec, main[0], pairs)
-    found |= delays(spec, result, next(flow for flow in result["flows"] if flow["name"] == main[0].name))
+    first = next(flow for flow in result["flows"] if flow["name"] == main[0].name)
+    found |= delays(spec, result, first)
     if any(flow.kind == "sctp" for flow in spec.flows):
         found |= recovery(counters[main[0].hosts[0]], pairs)
+        found |= before_break(result, first, main[0].hosts[0])
     if flows := multihomed(spec, result):
         found["times_dormant"] = sum(times_dormant(flow) for flow in flows)
         found["dormant_moves"] = counters[main[0].hosts[0]].get("SctpMpDormantMoves", 0)
@@ -171,7 +176,7 @@ def speed(spec: RunSpec, flow: Flow, pairs: list[tuple[dict[str, Any], dict[str,
 def recovery(sender: dict[str, int], pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, float]:
     """What SCTP did about losses, from the sender's side."""
     found: dict[str, float] = {
-        "t3_timeouts": sender.get("SctpT3RtxExpireds", 0),
+        "t3_timeouts": sender.get(T3, 0),
         "fast_rtx": sender.get("SctpFastRetransmits", 0),
     }
     chunks = sender.get("SctpOutOrderChunks", 0) + sender.get("SctpOutUnorderChunks", 0)
@@ -240,6 +245,19 @@ def delays(spec: RunSpec, result: dict[str, Any], flow: dict[str, Any]) -> dict[
         after = [item["received"] for item in log if item["sent"] > moment]
         if after:
             found["failover_s"] = min(after) - moment
+    return found
+
+
+def before_break(result: dict[str, Any], flow: dict[str, Any], sender: str) -> dict[str, float]:
+    """rto_ms and early_timeouts, from what the agent saw as a path broke; SENDER is a host."""
+    broke = (event for event in result.get("events", ()) if event["label"].startswith(BREAKING))
+    first = next(broke, None)
+    if first is None:
+        return {}
+    found: dict[str, float] = {"early_timeouts": first["t3"][sender] - result["before"][sender].get(T3, 0)}
+    rto = [int(row["RTO"]) for row in first["paths"][sender] if row["ADDR"] == primary(flow)]
+    if len(rto) == 1 and result["hz"]:
+        found["rto_ms"] = rto[0] * 1000 / result["hz"]
     return found
 
 

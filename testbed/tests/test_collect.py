@@ -73,6 +73,18 @@ def test_failover_counts_from_the_cut_to_the_first_message_sent_after_it() -> No
     assert collect.series(cut, result(log))["message_delay"] == [[1.9, 0.6], [2.1, 1.4], [2.2, 1.4]]
 
 
+def test_what_the_agent_saw_as_the_path_broke() -> None:
+    raw = result([])
+    paths = [{"address": where, "primary": where == "10.1.2.1"} for where in ("10.1.2.1", "10.2.2.1")]
+    raw["flows"][0]["sender"] = lines({"event": "connected", "paths": paths})
+    rows = [{"ADDR": "10.1.2.1", "RTO": "16"}, {"ADDR": "10.2.2.1", "RTO": "300"}]
+    seen = {"paths": {"host1": rows}, "t3": {"host1": 7}}
+    raw |= {"hz": 100, "before": {"host1": {"SctpT3RtxExpireds": 4}}}
+    raw["events"] = [{"label": "heal path1 both", **seen}, {"label": "cut path1 both", **seen}]
+    found = collect.metrics(small_spec(), raw, {"host1": {}}, [])
+    assert (found["rto_ms"], found["early_timeouts"]) == (160, 3)
+
+
 def unreachable(*addresses: str) -> list[dict[str, Any]]:
     states = ("potentially-failed", "unreachable", "available")
     return [{"event": "path", "address": where, "state": state} for where in addresses for state in states]
