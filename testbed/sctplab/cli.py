@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     show = add(commands, "show", show_scenario, "a scenario's question, factors, variants and number of runs")
     show.add_argument("scenario", help="name, or path of a .toml file")
     add_run(add(commands, "run", run, "run scenarios and write one record per run"))
+    add_choice(add(commands, "specs", write_specs, "the frozen specs of scenarios as files, for run-one"))
     one = add(commands, "run-one", run_one, "one run from its frozen spec: what a cluster engine schedules")
     one.add_argument("spec", type=Path, help="JSON: a spec, or the record of an earlier run")
     one.add_argument("record", type=Path, help="JSON file to write")
@@ -72,8 +73,9 @@ def add(commands: Any, name: str, handler: Handler, text: str) -> argparse.Argum
     return made
 
 
-def add_run(run_parser: argparse.ArgumentParser) -> None:
-    option = run_parser.add_argument
+def add_choice(choice_parser: argparse.ArgumentParser) -> None:
+    """Options that say which runs are meant."""
+    option = choice_parser.add_argument
     option("scenarios", nargs="+", metavar="SCENARIO", help="name, or path of a .toml file")
     option("--place", default="uml", help="where runs happen (default: uml)")
     option("--kernel", type=flavours, default=FLAVOURS, help="stock, patched or stock,patched (default)")
@@ -82,11 +84,16 @@ def add_run(run_parser: argparse.ArgumentParser) -> None:
     option("--set", action="append", default=[], metavar="FACTOR=VALUE[,VALUE]", help="values of a factor")
     option("--repeat", type=whole(1), help="seeds per cell (default: the scenario's)")
     option("--first-seed", type=whole(0), default=1)
-    option("--jobs", type=whole(1), help="runs at a time (default: number of CPUs)")
     option("--out", type=Path, help="result folder (default: results/SCENARIO[+SCENARIO...])")
+    option("--pcap", action="store_true", help="capture every interface into OUT/pcap/RUN/")
+
+
+def add_run(run_parser: argparse.ArgumentParser) -> None:
+    add_choice(run_parser)
+    option = run_parser.add_argument
+    option("--jobs", type=whole(1), help="runs at a time (default: number of CPUs)")
     option("--dry-run", action="store_true", help="print every command of every run and stop")
     option("--resume", action="store_true", help="keep good records of the same runs, do the others")
-    option("--pcap", action="store_true", help="capture every interface into OUT/pcap/RUN/")
 
 
 def add_ns2(ns2_parser: argparse.ArgumentParser) -> None:
@@ -148,13 +155,34 @@ def specs_named(name: str, assignments: list[str], choice: scenario.Choice) -> l
     return scenario.expand(found, scenario.set_factors(found, assignments), choice)
 
 
-def run(options: argparse.Namespace) -> int:
-    specs = specs_of(options)
-    out = options.out or Path("results") / "+".join(Path(name).stem for name in options.scenarios)
-    if options.dry_run:
-        return dry_run(specs)
+def folder_of(options: argparse.Namespace) -> Path:
+    found: Path | None = options.out
+    return found or Path("results") / "+".join(Path(name).stem for name in options.scenarios)
+
+
+def something(specs: list[RunSpec]) -> list[RunSpec]:
     if not specs:
         raise LabError("nothing to run: no variant of these scenarios applies to the chosen kernels")
+    return specs
+
+
+def write_specs(options: argparse.Namespace) -> int:
+    """OUT/specs/RUN.json; tools and kernels are built, so that run-one need not."""
+    specs = something(specs_of(options))
+    folder = folder_of(options) / "specs"
+    with bench(specs):
+        for spec in specs:
+            record.write_spec(folder / f"{spec.run_id}.json", spec)
+    print(f"{len(specs)} specs in {folder}")
+    return 0
+
+
+def run(options: argparse.Namespace) -> int:
+    specs = specs_of(options)
+    out = folder_of(options)
+    if options.dry_run:
+        return dry_run(specs)
+    something(specs)
     with bench(specs) as shared:
         jobs = [
             runner.Job(spec, out / "records" / f"{spec.run_id}.json", out / "pcap" / spec.run_id)

@@ -61,6 +61,12 @@ def finished(path: Path, spec: RunSpec, kernel: Kernel) -> bool:
     return bool(found.get("status") == "ok" and same)
 
 
+def write_spec(path: Path, spec: RunSpec) -> None:
+    """SPEC as run-one reads it; a file that says the same is left alone and keeps its time."""
+    if not path.exists() or json.loads(path.read_text(encoding="utf-8")) != plain(spec):
+        write(path, plain(spec))
+
+
 def read_spec(path: Path) -> RunSpec:
     """A frozen spec from a JSON file, or from the "spec" of a record."""
     try:
