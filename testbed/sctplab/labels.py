@@ -34,6 +34,7 @@ HEADLINES = (
     Metric("transfer_s", "Transfer time", "s"),
     Metric("capacity_share", "Share of the paths' capacity", ""),
     Metric("failover_s", "Failover time", "s", skewed=True),
+    Metric("return_s", "Time until data returns to a healed path", "s", skewed=True),
     Metric("max_gap_s", "Longest gap between deliveries", "s", skewed=True),
     Metric("max_message_delay_s", "Longest message delay", "s", skewed=True),
     Metric("any_spurious_failover", "Transfers with a spurious failover", "", share=True),
