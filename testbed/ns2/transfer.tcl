@@ -68,9 +68,15 @@ $ns connect $sender $receiver
 $sender set-primary-destination [lindex $far 0]
 puts "primary [[lindex $far 0] id]"
 
+# Messages, since one large "send" is cut up by mtu_, which may count more than a message.
 set ftp [new Application/FTP]
 $ftp attach-agent $sender
-$ns at 0 "$ftp send [get bytes]"
+proc feed {} {
+  for {set left [get bytes]} {$left > 0} {incr left [expr {-[get message]}]} {
+    $::ftp send [expr {min($left, [get message])}]
+  }
+}
+$ns at 0 feed
 
 # The module tells neither application of the end. Without data for three times RTO.max there is nothing left to send;
 # heartbeats alone stay below the threshold.

@@ -103,12 +103,10 @@ def add_ns2(ns2_parser: argparse.ArgumentParser) -> None:
     option("--repeat", type=whole(1), help="seeds per cell (default: the scenario's)")
     option("--first-seed", type=whole(0), default=1)
     option("--jobs", type=whole(1), help="runs at a time (default: number of CPUs)")
-    option(
-        "--agent",
-        action="append",
-        help="class below Agent/SCTP, may be given again (default: the two of Caro)",
+    senders = (
+        "sender, may be given again (default: Caro's two, and one that counts its window as the kernel does)"
     )
-    option("--change", action="append", default=[], metavar="VARIABLE=VALUE", help="variable of the sender")
+    option("--agent", action="append", metavar="CLASS[:VARIABLE=VALUE,...]", help=senders)
     option("--out", type=Path, required=True, metavar="CSV", help="file to write")
 
 
@@ -261,8 +259,7 @@ def ns2_reference(options: argparse.Namespace) -> int:
     choice = scenario.Choice(("patched",), repeat=options.repeat, first_seed=options.first_seed)
     specs = scenario.expand(found, scenario.set_factors(found, options.set), choice)
     asked = ns2.Asked(
-        tuple(options.agent or ns2.AGENTS),
-        ns2.changes(options.change),
+        tuple(map(ns2.agent, options.agent or ns2.AGENTS)),
         options.jobs or runner.default_workers(),
         shlex.join(["testbed/lab", *sys.argv[1:]]),
     )

@@ -13,6 +13,9 @@ Debian's (2.35, SCTP module 3.8 of the University of Delaware, where the papers 
   first error. It is set to a number that is never reached.
 - initialCwnd_ = 4: the first window is of three packets whatever it says, but MfrHbAfterRto takes it as the
   lower bound of ssthresh after a timeout: 4 MTU since RFC 4460, in the other agents and in the kernel.
+- Window and flight are both counted in DATA chunks. The kernel counts the window in path MTUs (1500) and the
+  flight in payload (1452), so that its smallest window after a loss, 4 MTU, holds five full packets and not
+  four. MultipleFastRtx:mtu_=1532 does the same in ns-2: 1500 for a window's MTU.
 - Traces are read up to the moment at which everything has arrived: heartbeats go on after it and may be lost.
 """
 
@@ -38,8 +41,7 @@ from sctplab.toolbox import SETUP
 from sctplab.wanted import of_scenario
 
 SCRIPT = Path(__file__).resolve().parents[1] / "ns2" / "transfer.tcl"
-SOURCE = "ns-2 {agent}"
-AGENTS = ("MfrHbAfterRto", "MultipleFastRtx")
+AGENTS = ("MfrHbAfterRto", "MultipleFastRtx", "MultipleFastRtx:mtu_=1532")
 CHUNK_HEADER, PACKET_HEADERS = 16, 32
 QUIET_RTOS = 3  # without data for so many of the longest timeouts, a transfer is over
 NEVER = 1000000
@@ -74,6 +76,29 @@ ALWAYS = {
 
 
 @dataclass(frozen=True)
+class Agent:
+    """A class below Agent/SCTP, with variables of the sender in place of those that a spec gives."""
+
+    name: str
+    changes: tuple[tuple[str, str], ...]
+
+    @property
+    def source(self) -> str:
+        """What its figures are called in a reference file."""
+        return " ".join(["ns-2", self.name, *(f"{name}={value}" for name, value in self.changes)])
+
+
+def agent(text: str) -> Agent:
+    """CLASS[:VARIABLE=VALUE[,VARIABLE=VALUE]]; raises LabError."""
+    change = r"[A-Za-z]+_=[-+.0-9A-Za-z]+"
+    if not re.fullmatch(rf"[A-Za-z][A-Za-z0-9]*(:{change}(,{change})*)?", text):
+        raise LabError(f"--agent: got {text!r}, expected CLASS or CLASS:VARIABLE=VALUE such as {AGENTS[2]}")
+    name, _, changes = text.partition(":")
+    pairs = (word.partition("=") for word in changes.split(",") if word)
+    return Agent(name, tuple((variable, value) for variable, _, value in pairs))
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What ns-2's trace of one run says, up to the moment at which everything had arrived."""
 
@@ -92,11 +117,8 @@ class Outcome:
         }
 
 
-def parameters(spec: RunSpec, agent: str, changes: Mapping[str, str]) -> dict[str, Any]:
-    """What transfer.tcl needs for one run; CHANGES are variables of the sender that replace ours.
-
-    Raises LabError for a spec that ns-2 cannot follow.
-    """
+def parameters(spec: RunSpec, agent: Agent) -> dict[str, Any]:
+    """What transfer.tcl needs for one run; raises LabError for a spec that ns-2 cannot follow."""
     if spec.events or len(spec.flows) != 1:
         raise refused(spec, "events or several flows", "one flow and no event")
     flow = spec.flows[0]
@@ -123,12 +145,13 @@ def parameters(spec: RunSpec, agent: str, changes: Mapping[str, str]) -> dict[st
         "initialSsthresh_": flow.rcvbuf_kb * 1024,
         "initialCwnd_": 4,
         **variables(spec, spec.sysctl.host1, SENDER),
-        **changes,
+        **dict(agent.changes),
     }
     return {
         "seed": spec.seed,
-        "agent": agent,
+        "agent": agent.name,
         "bytes": round(flow.size_mb * 1e6),
+        "message": flow.message_b,
         "idle_s": QUIET_RTOS * float(str(sender["maxRto_"])),
         "idle_bytes": 2 * mtu,
         "limit_s": spec.limits.virtual_s,
@@ -179,16 +202,16 @@ def tcl(value: object) -> str:
     return str(value)
 
 
-def simulate(spec: RunSpec, agent: str, changes: Mapping[str, str]) -> Outcome:
+def simulate(spec: RunSpec, agent: Agent) -> Outcome:
     """One run; raises RunError when ns-2 fails or the transfer is not complete."""
-    given = parameters(spec, agent, changes)
+    given = parameters(spec, agent)
     command = ["ns", str(SCRIPT), tcl(given)[1:-1]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     flow: Flow = spec.flows[0]
     found = read(done.stdout.splitlines(), -(-given["bytes"] // flow.message_b))
     if done.returncode or found is None:
         reason = (done.stderr.strip() or "the transfer did not end").splitlines()[-1]
-        raise RunError(f"{spec.run_id}: ns-2 {agent}: {reason}")
+        raise RunError(f"{spec.run_id}: {agent.source}: {reason}")
     return found
 
 
@@ -222,7 +245,7 @@ def read(lines: Iterable[str], chunks: int) -> Outcome | None:
     return None
 
 
-def as_run(spec: RunSpec, agent: str, outcome: Outcome) -> Run:
+def as_run(spec: RunSpec, agent: Agent, outcome: Outcome) -> Run:
     """The outcome in the form that reports work on."""
     return Run(
         path=Path(spec.run_id),
@@ -231,7 +254,7 @@ def as_run(spec: RunSpec, agent: str, outcome: Outcome) -> Run:
         scenario=spec.scenario,
         place="ns2",
         base="",
-        kernel=SOURCE.format(agent=agent),
+        kernel=agent.source,
         variant="",
         factors=tuple(spec.factors.items()),
         seed=spec.seed,
@@ -250,30 +273,16 @@ def as_run(spec: RunSpec, agent: str, outcome: Outcome) -> Run:
 class Asked:
     """What the user asked for; the command goes into the head of the file."""
 
-    agents: tuple[str, ...]
-    changes: dict[str, str]
+    agents: tuple[Agent, ...]
     jobs: int
     command: str
-
-
-def changes(assignments: Iterable[str]) -> dict[str, str]:
-    """VARIABLE=VALUE words as a dict; raises LabError."""
-    found = {}
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not re.fullmatch(r"[A-Za-z]+_", name) or not equals or not re.fullmatch(r"[-+.0-9A-Za-z]+", value):
-            raise LabError(f"--change: got {assignment!r}, expected VARIABLE=VALUE such as initialCwnd_=2")
-        found[name] = value
-    return found
 
 
 def write_reference(specs: list[RunSpec], asked: Asked, out: Path, shown: Progress) -> None:
     """Run all specs by each agent and write the reference file OUT."""
     for agent in asked.agents:
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", agent):
-            raise LabError(f"--agent: got {agent!r}, expected a class below Agent/SCTP such as {AGENTS[0]}")
         for spec in specs:
-            parameters(spec, agent, asked.changes)  # all refusals before the first run
+            parameters(spec, agent)  # all refusals before the first run
     if subprocess.run([str(SETUP), "--with", "ns2"], check=False).returncode:
         raise RunError("tools/setup --with ns2 failed")
     version = last_line(["dpkg-query", "-W", "-f=${Version}", "ns2"], "dpkg-query ns2")
@@ -287,13 +296,13 @@ def simulate_all(specs: list[RunSpec], asked: Asked, shown: Progress) -> list[Ru
     """All runs by each agent; the first error ends them."""
     todo = [(spec, agent) for agent in asked.agents for spec in specs]
     with ThreadPoolExecutor(max_workers=asked.jobs) as pool:
-        futures = {pool.submit(simulate, spec, agent, asked.changes): (spec, agent) for spec, agent in todo}
+        futures = {pool.submit(simulate, spec, agent): (spec, agent) for spec, agent in todo}
         runs = []
         try:
             for future in as_completed(futures):
                 spec, agent = futures[future]
                 runs.append(as_run(spec, agent, future.result()))
-                shown.step(f"{agent}: {spec.run_id}")
+                shown.step(f"{agent.source}: {spec.run_id}")
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -9,6 +9,9 @@ from sctplab.errors import LabError
 from sctplab.model import Event, HostSettings, RunSpec
 
 
+CARO = ns2.agent("MfrHbAfterRto")
+
+
 def caro(**factors: float) -> RunSpec:
     found = scenario.load(scenario.find("caro"))
     given = {name: (value,) for name, value in factors.items()}
@@ -16,7 +19,7 @@ def caro(**factors: float) -> RunSpec:
 
 
 def test_parameters_are_those_of_the_scenario() -> None:
-    given = ns2.parameters(caro(pmr=3, loss_pct=8, alt_loss_pct=4), "MfrHbAfterRto", {})
+    given = ns2.parameters(caro(pmr=3, loss_pct=8, alt_loss_pct=4), CARO)
     assert given["bytes"] == 80_000_000
     assert given["both"]["dataChunkSize_"] == 1468
     assert given["both"]["sackDelay_"] == 0.2
@@ -32,13 +35,19 @@ def test_parameters_are_those_of_the_scenario() -> None:
     assert given["paths"][1]["forward"]["loss_pct"] == 4
 
 
-def test_a_change_replaces_a_variable_of_the_sender() -> None:
-    assert (
-        ns2.parameters(caro(), "MfrHbAfterRto", ns2.changes(["initialCwnd_=2"]))["sender"]["initialCwnd_"]
-        == "2"
-    )
-    with pytest.raises(LabError, match="--change: got 'initialCwnd=2', expected VARIABLE=VALUE"):
-        ns2.changes(["initialCwnd=2"])
+def test_an_agent_may_replace_variables_of_the_sender() -> None:
+    agent = ns2.agent("MultipleFastRtx:mtu_=1532,initialCwnd_=2")
+    given = ns2.parameters(caro(), agent)
+    assert given["agent"] == "MultipleFastRtx"
+    assert given["both"]["mtu_"] == 1500
+    assert (given["sender"]["mtu_"], given["sender"]["initialCwnd_"]) == ("1532", "2")
+    assert agent.source == "ns-2 MultipleFastRtx mtu_=1532 initialCwnd_=2"
+
+
+@pytest.mark.parametrize("text", ["", "a b", "CMT:", "CMT:mtu=1", "CMT:mtu_", "CMT:mtu_=[exit]"])
+def test_a_wrong_agent_is_refused(text: str) -> None:
+    with pytest.raises(LabError, match="--agent: got .*, expected CLASS or CLASS:VARIABLE=VALUE"):
+        ns2.agent(text)
 
 
 def test_what_ns2_cannot_follow_is_refused() -> None:
@@ -59,7 +68,7 @@ def test_what_ns2_cannot_follow_is_refused() -> None:
     ]
     for changed, named in cases:
         with pytest.raises(LabError, match=named):
-            ns2.parameters(changed, "MfrHbAfterRto", {})
+            ns2.parameters(changed, CARO)
 
 
 def test_tcl_words() -> None:
