@@ -8,7 +8,6 @@ from sctplab import ns2, scenario
 from sctplab.errors import LabError
 from sctplab.model import Event, HostSettings, RunSpec
 
-
 CARO = ns2.agent("MfrHbAfterRto")
 
 
@@ -46,7 +45,7 @@ def test_an_agent_may_replace_variables_of_the_sender() -> None:
 
 @pytest.mark.parametrize("text", ["", "a b", "CMT:", "CMT:mtu=1", "CMT:mtu_", "CMT:mtu_=[exit]"])
 def test_a_wrong_agent_is_refused(text: str) -> None:
-    with pytest.raises(LabError, match="--agent: got .*, expected CLASS or CLASS:VARIABLE=VALUE"):
+    with pytest.raises(LabError, match=r"--agent: got .*, expected CLASS or CLASS:VARIABLE=VALUE"):
         ns2.agent(text)
 
 
