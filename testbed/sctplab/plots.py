@@ -101,7 +101,7 @@ class Scene:
         if not any(found.interval for found in estimates):
             return f"{what}, {n} per mark: too few runs for an interval"
         method = "Wilson" if share else "bootstrap of the median" if shown.skewed else "Student's t"
-        bars = "bands" if self.figure.steps else "bars"
+        bars = "bands where some do and some do not" if self.figure.steps else "bars"
         return f"{what}, {bars}: 95 % interval ({method}), {n} per mark"
 
     def x_of(self, point: Point) -> float:
@@ -130,7 +130,8 @@ def draw(scene: Scene) -> MplFigure:
         columns = figure.columns
         rows = -(-len(figure.panels) // columns)
         canvas = MplFigure(figsize=(6.6 if columns == 1 else 3.1 * columns, 1.1 + _height(figure) * rows))
-        axes = list(canvas.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+        same = not figure.plot or figure.plot.zero
+        axes = list(canvas.subplots(rows, columns, sharex=True, sharey=same, squeeze=False).flat)
         for panel, ax in zip(figure.panels, axes, strict=False):
             (_draw_steps if figure.steps else _draw_curves if figure.x else _draw_rows)(scene, panel, ax)
             ax.set_title(panel.title)
@@ -176,7 +177,10 @@ def _draw_steps(scene: Scene, panel: Panel, ax: Axes) -> None:
         )
         if ends := [found.interval for _, found in members if found.interval]:
             low, high = [end.low for end in ends], [end.high for end in ends]
-            ax.fill_between(xs, low, high, step="post", color=style["color"], alpha=0.15, linewidth=0)
+            some = [
+                0 < found.mean < 1 for _, found in members
+            ]  # else the bands of all curves lie on each other
+            ax.fill_between(xs, low, high, some, step="post", color=style["color"], alpha=0.15, linewidth=0)
     _draw_all_printed(scene, panel, ax)
     ax.set_xlabel(f"{figure.metric.title}: at most")
     ax.set_ylabel("Share of runs")
@@ -256,6 +260,8 @@ def _set_scale(scene: Scene, ax: Axes) -> None:
         return
     shown = scene.shown()
     _set_ticks(ax, sorted({x for x, _ in shown}))
+    if scene.figure.plot and not scene.figure.plot.zero:
+        return
     values = [found.centre for _, found in shown]
     values += [mark.value for panel in scene.figure.panels for _, mark in scene.marks(panel)]
     if scene.figure.metric.unit == "s" and spans_decades(values):

@@ -7,6 +7,7 @@
     curves = ["pmr"]                  # factors; panels likewise. Others that vary make separate figures
     pool = ["alt_loss_pct"]           # cells that differ in these only are put together
     sources = ["Caro 2004"]           # of the reference files; left out: all
+    zero = false                      # y axes that fit the values of each panel, not from 0
     title = "..."
 
     [[plots]]
@@ -32,7 +33,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sctplab.checks import At, build, check, choice, count, names, tables, text
+from sctplab.checks import At, build, check, choice, count, flag, names, tables, text
 from sctplab.errors import LabError
 
 SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
@@ -59,6 +60,7 @@ class Plot:
     pool: tuple[str, ...] = field(default=(), metadata=names("factors"))
     up_to: int = field(default=10, metadata=count(1, 100, "events, for cdf"))
     sources: tuple[str, ...] = field(default=(), metadata=names("sources of the reference files"))
+    zero: bool = field(default=True, metadata=flag())
     title: str = field(default="", metadata=text(r".*", "one line"))
 
     def factors(self) -> tuple[str, ...]:
