@@ -19,7 +19,7 @@ from failover.estimate import Estimate, Limits
 from failover.path import Path, State, Timer, choose
 from failover.receiver import Receiver
 from failover.settings import Settings
-from failover.situation import Situation
+from failover.situation import Moment, Situation
 
 NEVER = float("inf")
 FEW_PROBES = 3  # shown of a path that stays cut
@@ -36,12 +36,12 @@ class Step:
 
 @dataclass
 class Association:
-    """SHIFT: seconds from the cut to the first message due after it; RANDOM: the kernel's jitter."""
+    """RANDOM: the kernel's jitter. Messages are numbered; 0 is the first after the cut."""
 
     settings: Settings
     situation: Situation
     clock: Clock
-    shift: float
+    moment: Moment
     random: Random
     steps: list[Step] = field(default_factory=list)
     arrived: dict[int, float] = field(default_factory=dict)
@@ -69,8 +69,7 @@ class Association:
         self.ended = False
         self.queue: deque[int] = deque()  # not yet sent
         self.lost: list[int] = []  # to be sent again, in order
-        self.first = -round(given.lasted_s * 1000 / given.interval_ms)  # message 0 is the first after the cut
-        self.receiver = Receiver(given.sack_freq, given.sack_delay_ms > 0, self.first - 1)
+        self.receiver = Receiver(given.sack_freq, given.sack_delay_ms > 0, -self.moment.before - 1)
 
     def new_path(self, name: str, rtt_ms: float, cut: tuple[float, float]) -> Path:
         """A path as it is when an association begins."""
@@ -81,8 +80,8 @@ class Association:
     # --- time ---
 
     def due(self, message: int) -> float:
-        """When the application sends MESSAGE; message 0 is the first after the cut."""
-        return self.shift + message * self.situation.interval_ms / 1000
+        """When the application sends MESSAGE."""
+        return self.moment.next_s + message * self.situation.interval_ms / 1000
 
     def at(self, t: float, action: Callable[[], None]) -> None:
         heapq.heappush(self.events, (t, next(self.order), action))
@@ -102,10 +101,11 @@ class Association:
 
     def run(self) -> None:
         """From the first message until nothing changes any more."""
-        self.now = self.due(self.first)
+        first = -self.moment.before
+        self.now = self.due(first)
         for path in (self.primary, self.other):
             self.arm_heartbeat(path)
-        self.at(self.now, lambda: self.message(self.first))
+        self.at(self.now, lambda: self.message(first))
         while self.events and not self.ended and self.now < self.horizon():
             self.now, _, action = heapq.heappop(self.events)
             action()
@@ -135,8 +135,9 @@ class Association:
         """Whether later messages would meet nothing new."""
         if self.now < 0 or self.queue or self.lost or 0 not in self.arrived:
             return False
-        if self.situation.heal_s is None:
-            return self.primary.state is not State.ACTIVE
+        left = self.primary.state is not State.ACTIVE
+        if self.situation.heal_s is None or (left and not self.situation.heartbeats):
+            return left
         return self.returns_s is not None and self.now > self.returns_s + 4 * self.primary.one_way_s
 
     def flush(self, timeout: bool = False) -> None:

@@ -11,7 +11,7 @@ from failover.association import Association, Step
 from failover.clock import Clock
 from failover.estimate import Estimate
 from failover.settings import Settings
-from failover.situation import Situation
+from failover.situation import Moment, Situation
 
 TRIALS = 31
 WHEEL = 8**5  # jiffies after which the timer wheel's levels in use repeat
@@ -61,12 +61,20 @@ class Trial:
     steps: tuple[Step, ...]
 
 
-def trial(settings: Settings, situation: Situation, number: int) -> Trial:
-    """Where the cut falls between messages and ticks, and the heartbeats' jitter, follow from NUMBER."""
+def some_moment(situation: Situation, random: Random) -> Moment:
+    """A cut that falls anywhere between two messages, and between two SACKs."""
+    before = round(situation.lasted_s * 1000 / situation.interval_ms)
+    return Moment(
+        before + random.randrange(situation.sack_freq), random.random() * situation.interval_ms / 1000
+    )
+
+
+def trial(settings: Settings, situation: Situation, number: int, moment: Moment | None) -> Trial:
+    """Where the cut falls between ticks, the jitter, and MOMENT unless given follow from NUMBER."""
     random = Random(number)
-    shift = random.random() * situation.interval_ms / 1000
+    moment = moment or some_moment(situation, random)
     clock = Clock(situation.hz, random.random(), random.randrange(WHEEL) + WHEEL)
-    made = Association(settings, situation, clock, shift, random)
+    made = Association(settings, situation, clock, moment, random)
     before: list[Estimate] = []
     made.at(0.0, lambda: before.append(made.primary.estimate))
     made.run()
@@ -91,9 +99,11 @@ def spread(values: list[float]) -> Range:
     return Range(min(values), median_low(values), max(values))
 
 
-def predict(settings: Settings, situation: Situation, trials: int = TRIALS) -> Prediction:
-    """The steps are those of the trial with the typical failover."""
-    found = [trial(settings, situation, number) for number in range(trials)]
+def predict(
+    settings: Settings, situation: Situation, trials: int = TRIALS, moment: Moment | None = None
+) -> Prediction:
+    """The steps are those of the trial with the typical failover. MOMENT: in place of lasted_s."""
+    found = [trial(settings, situation, number, moment) for number in range(trials)]
     failover = spread([one.failover_s for one in found])
     shown = next(one for one in found if one.failover_s == failover.typical)
     leaves = [one.leaves_s for one in found if one.leaves_s is not None]

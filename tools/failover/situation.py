@@ -9,6 +9,14 @@ IP, COMMON, CHUNK = 20, 12, 16  # header bytes: IPv4, SCTP, DATA
 
 
 @dataclass(frozen=True)
+class Moment:
+    """When the cut falls: how many messages were sent BEFORE it, and the seconds until the next one."""
+
+    before: int
+    next_s: float
+
+
+@dataclass(frozen=True)
 class Situation:
     """Both directions of the primary path are cut at time 0, silently, and healed HEAL_S later (None: never).
 

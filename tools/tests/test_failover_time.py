@@ -232,7 +232,7 @@ def test_json() -> None:
 
 
 def test_table_is_plain_in_a_pipe() -> None:
-    done = run("--set", "path_max_retrans=1")
+    done = run("--set", "path_max_retrans=1", "--lasted", "3")
     assert done.returncode == 0 and done.stderr == ""
     assert "\x1b" not in done.stdout and "warning: path_max_retrans 1" in done.stdout
 
@@ -250,3 +250,12 @@ def test_bad_input_is_one_line(words: list[str], said: str) -> None:
     done = run(*words)
     assert done.returncode == 2 and done.stdout == ""
     assert said in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "sysctl").glob("*.conf")), ids=lambda file: file.stem)
+def test_no_advice_for_our_own_profiles(file: Path) -> None:
+    settings = from_profile(file, Settings())
+    for rtt_ms in (10, 100):
+        situation = Situation(rtt_ms, rtt_ms, 600, settings.sack_timeout)
+        assert advice(settings, situation, settings.rto_min) == []
+        assert middle(settings, situation).early_timeouts == 0

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A failover as the prediction tool has it, measured: messages over two equal paths, the primary cut."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path as File
+from typing import Any
+
+from failover.situation import Moment, Situation
+from sctplab import runner
+from sctplab.model import Direction, Event, Flow, HostSettings, Limits, Path, RunSpec, Topology
+from tests.lab_run import small_spec
+
+LAB_HZ = 100
+CUT_S = 10.0
+AFTER_S = 10.0
+SIZE_B = 100
+
+
+def assumed(**changes: Any) -> Situation:
+    """20 ms links and a message every 20 ms, with CHANGES."""
+    usual = {"rtt_ms": 40, "interval_ms": 20, "sack_delay_ms": 200, "size_b": SIZE_B, "lasted_s": CUT_S}
+    given = {**usual, **changes}
+    return Situation(alternate_rtt_ms=given["rtt_ms"], hz=LAB_HZ, **given)
+
+
+def measured(bench: runner.Bench, values: Mapping[str, str], situation: Situation) -> dict[str, Any]:
+    """The record of a run of the patched kernel with VALUES (net.sctp.*) at both hosts."""
+    made = perform(bench, run_spec(values, situation))
+    assert made["status"] == "ok", made["reason"]
+    return made
+
+
+def run_spec(values: Mapping[str, str], situation: Situation) -> RunSpec:
+    direction = Direction(rate_mbit=10, delay_ms=situation.rtt_ms / 2)
+    events = [Event(CUT_S, "cut", "path1")]
+    heal_s = situation.heal_s or 0.0
+    if heal_s:
+        events.append(Event(CUT_S + heal_s, "heal", "path1"))
+    flow = Flow(
+        "main",
+        duration_s=CUT_S + heal_s + AFTER_S,
+        message_b=SIZE_B,
+        interval_ms=situation.interval_ms,
+        nodelay=True,
+        message_log=True,
+    )
+    return small_spec(
+        kernel="patched",
+        topology=Topology(tuple(Path(f"path{number}", direction, direction) for number in (1, 2))),
+        flows=(flow,),
+        events=tuple(events),
+        sysctl=HostSettings(dict(values), dict(values)),
+        limits=Limits(300, 120),
+    )
+
+
+def perform(bench: runner.Bench, spec: RunSpec) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        return runner.perform(runner.Job(spec, File(folder) / "record.json", File(folder) / "pcap"), bench)
+
+
+def moment(made: dict[str, Any]) -> Moment:
+    """When the cut of this run fell between its messages."""
+    sent = [t for t, _ in made["series"]["message_delay"]]
+    before = sum(t < CUT_S for t in sent)
+    return Moment(before, sent[before] - CUT_S)
