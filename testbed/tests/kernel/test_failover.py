@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How long a failover takes, and the way back: the scenarios failover-*, with limits made from their settings.
+
+Messages are due every 20 ms, links take 20 ms each way, RTO.Min is 1 s where nothing else is said.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sctplab import cli, runner, scenario
+from sctplab.model import RunSpec
+from sctplab.scenario import Choice
+
+pytestmark = pytest.mark.kernel
+CUT_S = 10.0
+INTERVAL_S, ONE_WAY_S = 0.02, 0.02
+RTT_S = 2 * ONE_WAY_S
+RTO_S, RTO_INITIAL_S = 1.0, 3.0
+SACK_DELAY_S = 0.2
+HB_INTERVAL_S = 30.0
+TICK_S = 0.01
+SIDES = ["from-host1", "from-host2"]
+TOWARDS_RECEIVER = list(zip(SIDES, ["forward", "reverse"], strict=True))
+TOWARDS_SENDER = list(zip(SIDES, ["reverse", "forward"], strict=True))
+
+
+def latest(timeout_s: float) -> float:
+    """When a timer of the kernel fires at the latest: 64 steps of a tick, then of 8, 64 ... ticks."""
+    step_s = TICK_S
+    while timeout_s >= 64 * step_s:
+        step_s *= 8
+    return timeout_s + step_s
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[runner.Bench]:
+    """Tools and both kernels."""
+    with cli.bench(scenario.expand(scenario.load(scenario.find("failover-cut")), {}, Choice())) as made:
+        yield made
+
+
+@pytest.fixture
+def measure(bench: runner.Bench, tmp_path: Path) -> Any:
+    """Runs a cell of a scenario until END_S and gives its record."""
+
+    def run(name: str, variant: str, end_s: float, kernel: str = "patched", **factors: Any) -> dict[str, Any]:
+        found = scenario.load(scenario.find(name))
+        given = {key: (value,) for key, value in factors.items()}
+        specs = scenario.expand(found, given, Choice(kernels=(kernel,), repeat=1))
+        spec = shortened(next(spec for spec in specs if spec.variant == variant), end_s)
+        made = runner.perform(runner.Job(spec, tmp_path / "record.json", tmp_path / "pcap"), bench)
+        assert (made["status"], made["reason"]) == ("ok", "")
+        return made
+
+    return run
+
+
+def shortened(spec: RunSpec, end_s: float) -> RunSpec:
+    return replace(spec, flows=tuple(replace(flow, duration_s=end_s) for flow in spec.flows))
+
+
+def longest(made: dict[str, Any]) -> float:
+    return float(made["metrics"]["max_message_delay_s"])
+
+
+@pytest.mark.parametrize("variant", ["no-pf", "pf", "failover-heartbeat"])
+@pytest.mark.parametrize(("rto_min_ms", "limit_s"), [(1000, 1.1), (100, 0.16)])
+def test_at_threshold_0_a_message_waits_for_one_timeout(
+    rto_min_ms: int, limit_s: float, variant: str, measure: Any
+) -> None:
+    made = measure("failover-cut", variant, 15, pmr=0, rto_min_ms=rto_min_ms)
+    assert rto_min_ms / 1000 < longest(made) <= limit_s
+    assert made["metrics"]["t3_timeouts"] == 1
+
+
+@pytest.mark.parametrize("pmr", range(6))
+def test_at_threshold_n_it_waits_for_n_and_one_timeouts(pmr: int, measure: Any) -> None:
+    """Messages of 1400 bytes fill the window at once, so the next one waits for all of the timeouts."""
+    timeouts = [RTO_S * 2**i for i in range(pmr + 1)]
+    made = measure("failover-cut", "no-pf", CUT_S + sum(timeouts) * 1.1 + 1, pmr=pmr, message_b=1400)
+    assert longest(made) == pytest.approx(sum(timeouts), rel=0.1)
+    assert sum(timeouts) <= longest(made) <= sum(map(latest, timeouts)) + ONE_WAY_S
+    assert made["metrics"]["t3_timeouts"] == pmr + 1
+
+
+@pytest.mark.parametrize("pmr", [1, 3])
+def test_thresholds_that_stock_knows_take_as_long_as_on_stock(pmr: int, measure: Any) -> None:
+    end_s = CUT_S + RTO_S * 2 ** (pmr + 1) * 1.1 + 1
+    stock, patched = (
+        measure("failover-cut", "no-pf", end_s, kernel, pmr=pmr) for kernel in ("stock", "patched")
+    )
+    assert stock["metrics"] == patched["metrics"]
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("host", ["host1", "host2"])
+@pytest.mark.parametrize("name", ["failover-carrier", "failover-address"])
+def test_a_lost_carrier_or_address_takes_one_timeout(name: str, host: str, side: str, measure: Any) -> None:
+    made = measure(name, side, 15, pmr=0, host=host)
+    assert RTO_S < longest(made) <= latest(RTO_S) + ONE_WAY_S
+
+
+@pytest.mark.parametrize(("side", "direction"), TOWARDS_RECEIVER)
+def test_where_data_is_cut_the_last_delayed_sack_starts_the_timeout(
+    side: str, direction: str, measure: Any
+) -> None:
+    made = measure("failover-one-way", side, 15, pmr=0, direction=direction)
+    assert RTO_S < longest(made) <= latest(RTO_S) + latest(SACK_DELAY_S) + RTT_S + ONE_WAY_S
+
+
+@pytest.mark.parametrize(("side", "direction"), TOWARDS_SENDER)
+def test_where_sacks_are_cut_data_arrives_until_the_window_is_full(
+    side: str, direction: str, measure: Any
+) -> None:
+    made = measure("failover-one-way", side, 15, pmr=0, direction=direction)
+    assert made["metrics"]["failover_s"] <= INTERVAL_S + ONE_WAY_S + TICK_S
+    assert longest(made) < RTO_S / 2
+    assert made["metrics"]["t3_timeouts"] == 1
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_the_second_of_three_fails_after_the_timeout_of_a_path_never_measured(
+    side: str, measure: Any
+) -> None:
+    made = measure("failover-three", side, 20, pmr=0, second_s=CUT_S)
+    assert RTO_S + RTO_INITIAL_S < longest(made) <= latest(RTO_S) + latest(RTO_INITIAL_S) + ONE_WAY_S
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_the_second_of_three_fails_as_fast_as_the_first_when_data_measured_it(
+    side: str, measure: Any
+) -> None:
+    made = measure("failover-three", side, 20, pmr=0, second_s=CUT_S + 2)
+    assert RTO_S < longest(made) <= latest(RTO_S) + ONE_WAY_S
+
+
+def probe_interval(heal_s: float) -> float:
+    """From the last probe before HEAL_S to the next; the first probe follows the timeout at once."""
+    intervals = [min(RTO_S * 2**k, HB_INTERVAL_S) for k in range(1, 20)]
+    probes = accumulate(intervals, initial=CUT_S + RTO_S)
+    return next(
+        interval for interval, probe in zip([0.0, *intervals], probes, strict=True) if probe >= heal_s
+    )
+
+
+@pytest.mark.parametrize("pmr", [0, 5])
+@pytest.mark.parametrize("outage_s", [5.0, 60.0])
+def test_new_data_is_back_one_probe_after_the_path(outage_s: float, pmr: int, measure: Any) -> None:
+    heal_s = CUT_S + outage_s
+    limit_s = latest(probe_interval(heal_s)) + RTT_S + INTERVAL_S
+    made = measure("failover-return", "failover-heartbeat", heal_s + limit_s + 1, pmr=pmr, heal_s=heal_s)
+    assert made["metrics"]["return_s"] <= limit_s
+
+
+def test_an_outage_shorter_than_the_timeout_is_no_failover(measure: Any) -> None:
+    made = measure("failover-return", "failover-heartbeat", 15, pmr=0, heal_s=10.5)
+    assert made["metrics"]["return_s"] <= INTERVAL_S
+    assert made["metrics"]["t3_timeouts"] == 0
