@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How long a failover takes, and the way back: the scenarios failover-*, with limits made from their settings.
+"""How long a failover takes, and the way back: the scenarios failover-*, limits made from their settings.
 
 Messages are due every 20 ms, links take 20 ms each way, RTO.Min is 1 s where nothing else is said.
 """
