@@ -56,6 +56,16 @@ def snmp(host: str) -> dict[str, int]:
     return found
 
 
+def sctp_objects() -> dict[str, int]:
+    """How many objects of each kind SCTP has, in all namespaces; {} where the kernel does not count them.
+
+    Without those that stand for local addresses, which come and go with interfaces.
+    """
+    lines = read(f"{NET}/sctp/sctp_dbg_objcnt").splitlines()
+    found = {name: int(value) for name, value in (line.split(":") for line in lines)}
+    return {name: value for name, value in found.items() if name != "addr"}
+
+
 def sctp_sysctls(host: str) -> dict[str, str]:
     """net.sctp.* of a host, as text."""
     with inside(host):

@@ -62,7 +62,10 @@ def main() -> None:
             plan = json.load(source)
         os.environ["PATH"] = f"{plan['path']}:{PATH}"
         result = carry_out(plan)
-        result["warnings"] = warnings_in(kernel_log())
+        log = kernel_log()
+        result["warnings"] = warnings_in(log)
+        if result["warnings"]:
+            result["kernel_log"] = log
     except Exception as error:  # whatever it is has to reach the record
         result = {"status": "failed", "reason": f"agent: {type(error).__name__}: {error}"}
     try:

@@ -22,6 +22,7 @@ from commands import Command, inside, remember_home, run_all
 from program import Program
 
 SETTLE_S = 0.1  # lets the last packets reach every capture
+FREED_S, FREED_POLL_S = 1000, 10  # virtual time for associations to end by themselves
 CAPTURE_READY = b"listening on"
 
 
@@ -161,6 +162,17 @@ def stop_captures(programs: list[subprocess.Popen[bytes]]) -> None:
             raise RuntimeError(words(said))
 
 
+def left_behind(before: dict[str, int]) -> dict[str, int]:
+    """SCTP's objects that outlive the programs, by kind: none, or the kernel leaks them."""
+    more: dict[str, int] = {}
+    for _ in range(FREED_S // FREED_POLL_S):
+        more = {kind: n - before[kind] for kind, n in counters.sctp_objects().items() if n > before[kind]}
+        if not more:
+            break
+        time.sleep(FREED_POLL_S)
+    return more
+
+
 def be_punctual() -> None:
     """Real-time priority: the kernel lets the sleeps of other processes end up to 0.1 % late."""
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
@@ -173,6 +185,7 @@ def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
     hosts = plan["hosts"]
     run_all(plan["setup"])
     before = {host: counters.snmp(host) for host in hosts}
+    objects = counters.sctp_objects()
     captures = start_captures(plan["captures"])
     conductor = Conductor(plan)
     conductor.play()
@@ -180,6 +193,7 @@ def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
     after = {host: counters.snmp(host) for host in hosts}
     conductor.stop()
     stop_captures(captures)
+    left = left_behind(objects)
     late = f"not finished after {plan['virtual_limit_s']:g} s of virtual time (limits.virtual_s)"
     return {
         "status": "timeout" if conductor.timeout else "failed" if conductor.failure else "ok",
@@ -188,6 +202,7 @@ def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
         "end_t": end_t,
         "flows": conductor.outcomes(),
         "events": conductor.fired,
+        "left_behind": left,
         "samples": conductor.samples,
         "before": before,
         "after": after,

@@ -20,6 +20,7 @@ from sctplab.model import RunSpec
 from sctplab.place import get
 from sctplab.place.base import Ended, Kernel, Place, Processes, RunError, Tools
 
+LAST_LINES = 200  # of the console of a kernel that crashed
 KernelKey = tuple[str, str, str, str]  # place, base, flavour, build
 
 
@@ -111,6 +112,8 @@ def finish(
         "tools": {**bench.tools.versions, "python": result.get("python", "")},
         "deterministic": deterministic(spec, get(spec.place)),
     }
+    if status != "ok":
+        made["kernel_log"] = result.get("kernel_log", ended.console.splitlines()[-LAST_LINES:])
     if "start_t" not in result:
         return made
     hosts = result["before"]
@@ -167,6 +170,8 @@ def verdict(spec: RunSpec, ended: Ended, result: dict[str, Any]) -> tuple[str, s
         return result["status"], result["reason"]
     if result.get("warnings"):
         return "failed", f"kernel: {result['warnings'][0]}"
+    if result.get("left_behind"):
+        return "failed", f"kernel: SCTP objects left behind: {result['left_behind']}"
     for flow in result["flows"]:
         found = collect.result_of(flow["receiver"])
         for what in ("content", "order"):

@@ -96,6 +96,23 @@ def test_the_agents_word_is_taken(
     assert json.loads(job(tmp_path).record.read_text()) == made
 
 
+@pytest.mark.parametrize(
+    ("member", "reason"),
+    [
+        ('"warnings": ["BUG: KASAN: use-after-free"]', "kernel: BUG: KASAN: use-after-free"),
+        ('"left_behind": {"transport": 1}', "kernel: SCTP objects left behind: {'transport': 1}"),
+    ],
+)
+def test_a_kernel_that_complains_fails_the_run(
+    member: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: runner.Bench
+) -> None:
+    result = f'{{"status": "ok", "reason": "", {member}, "kernel_log": ["what happened"]}}'
+    use(monkeypatch, tmp_path, f"echo '{result.replace(chr(39), chr(34))}' > result.json")
+    made = runner.perform(job(tmp_path), bench)
+    assert (made["status"], made["reason"]) == ("failed", reason)
+    assert made["kernel_log"] == ["what happened"]
+
+
 def test_stop_leaves_no_half_done_record(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: runner.Bench
 ) -> None:
