@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tomllib
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -259,3 +260,9 @@ def test_no_advice_for_our_own_profiles(file: Path) -> None:
         situation = Situation(rtt_ms, rtt_ms, 600, settings.sack_timeout)
         assert advice(settings, situation, settings.rto_min) == []
         assert middle(settings, situation).early_timeouts == 0
+
+
+def test_the_scenario_has_the_settings_of_the_profile() -> None:
+    scenario = tomllib.loads((ROOT / "testbed" / "scenarios" / "signalling.toml").read_text())
+    used = {key: str(value) for key, value in scenario["variants"]["signalling"]["sysctl"].items()}
+    assert list(used.items()) == list(profile(ROOT / "sysctl" / "10-signalling.conf").items())
