@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from failover.settings import Settings
+from failover.estimate import Estimate, Limits
+from failover.settings import LONGEST_MS, Settings
 from failover.situation import Situation
 
-RTTVAR_FLOOR = 3  # jiffies: what RTTVAR - RTTVAR/4 no longer lowers
+SAMPLES = 64  # after which an RTO no longer changes when the round trip does not
 
 
 def advice(settings: Settings, situation: Situation, peer_rto_min: int) -> list[str]:
@@ -30,9 +31,18 @@ def spurious(early: int, lasted_s: float) -> list[str]:
     ]
 
 
+def steady_rto(rtt_ms: float, hz: int) -> float:
+    """The RTO that a round trip which never changes ends with, in ms: more than that round trip."""
+    rtt = max(1, round(rtt_ms * hz / 1000))
+    found = Estimate(0)
+    for _ in range(SAMPLES):
+        found = found.sampled(rtt, Limits(1, LONGEST_MS))
+    return found.rto * 1000 / hz
+
+
 def of_timers(s: Settings, situation: Situation, peer_rto_min: int) -> Iterator[str]:
     rtt = situation.rtt_ms
-    floor = rtt + 4 * RTTVAR_FLOOR * 1000 / situation.hz
+    floor = steady_rto(rtt, situation.hz)
     if s.rto_min > s.rto_max:
         yield f"rto_min {s.rto_min} > rto_max {s.rto_max}: the kernel refuses it; write rto_max first"
     if s.sack_timeout >= s.rto_min:
@@ -47,12 +57,12 @@ def of_timers(s: Settings, situation: Situation, peer_rto_min: int) -> Iterator[
         )
     if s.rto_min < floor <= s.rto_max:
         yield (
-            f"rto_min {s.rto_min} is never reached: at HZ {situation.hz} the RTO of a steady path is the "
-            f"round trip + 12 jiffies, here {floor:g} ms, and more with a SACK delay"
+            f"rto_min {s.rto_min} is never reached: at HZ {situation.hz} the RTO of a steady path of {rtt:g} "
+            f"ms is {floor:g} ms, and more with a SACK delay"
         )
     if s.rto_max < floor:
         yield (
-            f"rto_max {s.rto_max} is less than the RTO of a steady path of {rtt:g} ms ({floor:g} ms): "
+            f"rto_max {s.rto_max} is less than {floor:g} ms, the RTO of a steady path of {rtt:g} ms: "
             "messages can time out without any loss"
         )
 

@@ -56,10 +56,6 @@ class Association:
         heal = NEVER if given.heal_s is None else given.heal_s
         self.primary = self.new_path("primary", given.rtt_ms, (0.0, heal))
         self.other = self.new_path("alternate", given.alternate_rtt_ms, (NEVER, NEVER))
-        # A heartbeat has confirmed and measured the alternate, and set its window.
-        rtt = round(given.alternate_rtt_ms * given.hz / 1000)
-        self.other.estimate = self.other.estimate.sampled(rtt, self.limits)
-        self.other.idle(raising=not s.failover_heartbeat)
         self.active, self.retran = self.primary, self.other
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.order = itertools.count()
@@ -69,10 +65,11 @@ class Association:
         self.ended = False
         self.queue: deque[int] = deque()  # not yet sent
         self.lost: list[int] = []  # to be sent again, in order
+        self.sent_again: set[int] = set()
         self.receiver = Receiver(given.sack_freq, given.sack_delay_ms > 0, -self.moment.before - 1)
 
     def new_path(self, name: str, rtt_ms: float, cut: tuple[float, float]) -> Path:
-        """A path as it is when an association begins."""
+        """A path as it is when an association begins: no heartbeat has measured it."""
         given = self.situation
         initial = Estimate(self.clock.from_ms(self.settings.rto_initial))
         return Path(name, rtt_ms / 2000, cut, initial, given.size_b, given.mtu, given.first_window)
@@ -161,7 +158,9 @@ class Association:
             path.flight.add(number)
             chosen.append(number)
         path.last_sent = self.clock.jiffies(self.now)
-        if not again:
+        if again:
+            self.sent_again.update(chosen)
+        else:
             self.first_use(path, chosen[0])
         if not path.t3.pending:
             self.arm(path.t3, path.estimate.rto, lambda: self.timeout(path))
@@ -330,11 +329,12 @@ class Association:
         over.last_heard = self.now
         self.lost = [one for one in self.lost if one > highest and one not in beyond]
         for path in (self.primary, self.other):
-            self.acknowledge(path, [one for one in path.flight if one <= highest or one in beyond], highest)
+            found = [one for one in path.flight if one <= highest or one in beyond]
+            self.acknowledge(path, found, highest, over)
         self.flush()
 
-    def acknowledge(self, path: Path, messages: list[int], highest: int) -> None:
-        """Messages in flight on PATH that a SACK names (sctp_check_transmitted)."""
+    def acknowledge(self, path: Path, messages: list[int], highest: int, over: Path) -> None:
+        """Messages in flight on PATH that a SACK OVER a path names (sctp_check_transmitted)."""
         before = path.in_flight
         if path.measured and path.measured[0] in messages:
             rtt = self.clock.jiffies(self.now) - path.measured[1]
@@ -343,7 +343,10 @@ class Association:
         for one in messages:
             path.flight.remove(one)
         if messages:
-            path.errors = self.errors = 0
+            self.errors = 0
+            # What was sent to two paths may have arrived by the other one.
+            if over is path or not self.settings.failover_heartbeat or self.sent_again.isdisjoint(messages):
+                path.errors = 0
             path.raise_window(before - path.in_flight, before)
         if not path.flight:
             path.t3.pending = False

@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     option("--peer-rto-min", type=count(1, LONGEST_MS), metavar="MS", help="for warnings (its rto_min)")
     option("--no-heartbeats", action="store_true", help="the application turns them off (SPP_HB_DISABLE)")
     option("--heal", type=positive(0, 86400), metavar="S", help="the path works again after S seconds")
-    option("--lasted", type=positive(0, 3600), default=30.0, metavar="S", help="traffic before the cut (30)")
+    option("--lasted", type=positive(0, 3600), default=60.0, metavar="S", help="traffic before the cut (60)")
     option("--hz", type=count(24, 1000), default=250, help="ticks per second of the kernel, CONFIG_HZ (250)")
     option("--json", action="store_true", help="everything as one JSON object")
     return made

@@ -31,7 +31,7 @@ class Situation:
     sack_freq: int = 2
     size_b: int = 100
     heal_s: float | None = None
-    lasted_s: float = 30.0
+    lasted_s: float = 60.0
     hz: int = 250
     heartbeats: bool = True
     mtu: int = 1500

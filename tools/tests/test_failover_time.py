@@ -174,7 +174,7 @@ def test_same_question_same_answer() -> None:
         (Settings(association_max_retrans=5), "association can end before"),
         (Settings(rto_min=200), "sack_timeout 200 >= rto_min 200"),
         (Settings(rto_min=50, sack_timeout=10), "rto_min 50 is never reached"),
-        (Settings(rto_min=20, rto_max=60, sack_timeout=1), "less than the RTO of a steady path"),
+        (Settings(rto_min=20, rto_max=60, sack_timeout=1), "the RTO of a steady path of 40 ms"),
         (Settings(rto_min=2000, rto_max=1000), "write rto_max first"),
         (Settings(path_max_retrans=0), "set failover_heartbeat 1"),
     ],

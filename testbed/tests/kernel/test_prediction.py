@@ -23,6 +23,17 @@ CASES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "fast-no-pf-capped": ({**FAST, "net.sctp.rto_max": "200", "net.sctp.pf_enable": "0"}, {}),
     "fast-long-paths": (FAST, {"rtt_ms": 400}),
     "fast-sparse": (FAST, {"interval_ms": 250}),
+    "alternate-times-out-too": (
+        {
+            **FAST,
+            "net.sctp.sack_timeout": "200",
+            "net.sctp.rto_min": "150",
+            "net.sctp.pf_enable": "0",
+            "net.sctp.path_max_retrans": "2",
+            "net.sctp.failover_heartbeat": "1",
+        },
+        {"interval_ms": 600},
+    ),
     "sack-delay-in-the-rto": ({"net.sctp.rto_min": "300"}, {"interval_ms": 600}),
 }
 
