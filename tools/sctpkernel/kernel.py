@@ -28,6 +28,7 @@ VARIANTS = {
     "uml": ("Kconfig.fragment", "testbed/kernel.fragment"),
     # on top of the same options: most files then come from ccache
     "kunit": ("Kconfig.fragment", "testbed/kernel.fragment", "tools/build/kunit.fragment"),
+    "debug": ("Kconfig.fragment", "testbed/kernel.fragment", "tools/build/debug.fragment"),
 }
 
 
@@ -161,7 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--variant",
         choices=tuple(VARIANTS),
         default="uml",
-        help="uml: User Mode Linux for the laboratory; kunit: the series' unit tests (default: %(default)s)",
+        help="uml: User Mode Linux for the laboratory; kunit: the series' unit tests; "
+        "debug: with the kernel's own checks of memory and locks (default: %(default)s)",
     )
     given = parser.parse_args(arguments)
     print(cached(gather(given.base, given.flavour, given.variant)))
