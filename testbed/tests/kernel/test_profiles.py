@@ -43,34 +43,33 @@ def test_profile(bench: runner.Bench, path: Path) -> None:
     assert found == pytest.approx(predicted, rel=0.1)
 
 
-SIGNALLING = ROOT / "sysctl" / "10-signalling.conf"
-
-
-def without(bench: runner.Bench, *paths: str) -> dict[str, Any]:
-    """The sender's side of a run with the settings for signalling, in which these paths are cut for good."""
-    settings = from_profile(SIGNALLING, Settings())
-    spec = run_spec(profile(SIGNALLING), assumed(sack_delay_ms=settings.sack_timeout))
-    flow = replace(spec.flows[0], duration_s=60)
-    spec = replace(spec, flows=(flow,), events=tuple(Event(CUT_S, "cut", path) for path in paths))
-    flow_record: dict[str, Any] = perform(bench, spec)["flows"][0]
-    return flow_record
+def without(bench: runner.Bench, name: str, *paths: str) -> dict[str, Any]:
+    """What a run's sender, with the settings of a file, saw of these paths being cut for good."""
+    path = ROOT / "sysctl" / f"{name}.conf"
+    settings = from_profile(path, Settings())
+    spec = run_spec(profile(path), assumed(sack_delay_ms=settings.sack_timeout))
+    flow = replace(spec.flows[0], duration_s=180)
+    spec = replace(spec, flows=(flow,), events=tuple(Event(CUT_S, "cut", one) for one in paths))
+    found: dict[str, Any] = perform(bench, spec)["flows"][0]
+    return found
 
 
 def since_cut(flow: dict[str, Any], t: float) -> float:
     return float(t - flow["sender"]["first_t"] - CUT_S)
 
 
-def test_signalling_ends_without_a_network(bench: runner.Bench) -> None:
-    """The figure in the file: 20 s."""
-    flow = without(bench, "path1", "path2")
+@pytest.mark.parametrize(("name", "seconds"), [("10-signalling", 20.3), ("00-off", 100.6)])
+def test_an_association_ends_without_a_network(bench: runner.Bench, name: str, seconds: float) -> None:
+    flow = without(bench, name, "path1", "path2")
     assert flow["sender"]["status"] == "aborted"
-    assert since_cut(flow, flow["sender"]["last_t"]) == pytest.approx(20, rel=0.1)
+    assert since_cut(flow, flow["sender"]["last_t"]) == pytest.approx(seconds, rel=0.1)
 
 
-def test_signalling_learns_that_the_path_in_reserve_is_dead(bench: runner.Bench) -> None:
-    """Two heartbeats, one per 5 s, RTO and jitter."""
-    flow = without(bench, "path2")
+@pytest.mark.parametrize(("name", "interval_s"), [("10-signalling", 5), ("00-off", 30)])
+def test_a_dead_path_in_reserve_is_noticed(bench: runner.Bench, name: str, interval_s: float) -> None:
+    """By the second heartbeat that would have to be answered: two intervals, half an RTO and jitter."""
+    flow = without(bench, name, "path2")
     assert flow["sender"]["status"] == "ok"
     failed = next(event for event in flow["path_events"] if event["state"] == "potentially-failed")
     assert failed["address"] == "10.2.2.1"
-    assert 5 < since_cut(flow, failed["t"]) < 11
+    assert interval_s < since_cut(flow, failed["t"]) < 2 * interval_s + 10
