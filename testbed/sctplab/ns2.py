@@ -34,7 +34,7 @@ from sctplab.load_records import Environment, Run
 from sctplab.model import Direction, Flow, RunSpec
 from sctplab.place.base import RunError, last_line
 from sctplab.progress import Progress
-from sctplab.reference import reference_csv
+from sctplab.reference import reference_csv, replaced
 from sctplab.report import write_text
 from sctplab.summary import sections
 from sctplab.toolbox import SETUP
@@ -279,7 +279,7 @@ class Asked:
 
 
 def write_reference(specs: list[RunSpec], asked: Asked, out: Path, shown: Progress) -> None:
-    """Run all specs by each agent and write the reference file OUT."""
+    """Run all specs by each agent and write the reference file OUT; it keeps figures of other agents."""
     for agent in asked.agents:
         for spec in specs:
             parameters(spec, agent)  # all refusals before the first run
@@ -288,8 +288,8 @@ def write_reference(specs: list[RunSpec], asked: Asked, out: Path, shown: Progre
     version = last_line(["dpkg-query", "-W", "-f=${Version}", "ns2"], "dpkg-query ns2")
     runs = simulate_all(specs, asked, shown)
     plots = of_scenario(specs[0].scenario).plots
-    note = f"made by: {asked.command}\nns2 {version}\nn runs, 95 % intervals as in a report"
-    write_text(out, reference_csv(sections(runs)[0], plots, note))
+    made = reference_csv(sections(runs)[0], plots, f"{asked.command} (ns2 {version})")
+    write_text(out, replaced(out, made))
 
 
 def simulate_all(specs: list[RunSpec], asked: Asked, shown: Progress) -> list[Run]:

@@ -75,10 +75,34 @@ def load_reference(path: Path) -> list[Figure]:
     return [_figure(path, number, row) for number, row in enumerate(rows, start=1)]
 
 
-def reference_csv(section: Section, plots: Sequence[Plot], note: str) -> str:
+def replaced(path: Path, text: str) -> str:
+    """TEXT, a reference file, with what the file at PATH has from other sources in front of it.
+
+    Comments belong to the source they start with. Raises LabError where PATH has other columns.
+    """
+    if not path.exists():
+        return text
+    notes, head, rows = _split(text)
+    sources = {row.rpartition(",")[2] for row in rows}
+    old_notes, old_head, old_rows = _split(path.read_text(encoding="utf-8"))
+    if head != old_head:
+        raise LabError(f"{path}: has the columns {old_head}, expected {head}; give another file")
+    notes = [note for note in old_notes if note[2:].partition(": ")[0] not in sources] + notes
+    rows = [row for row in old_rows if row.rpartition(",")[2] not in sources] + rows
+    return "".join(f"{line}\n" for line in (*notes, head, *rows))
+
+
+def _split(text: str) -> tuple[list[str], str, list[str]]:
+    """(comments, head, rows) of a reference file that reference_csv wrote."""
+    lines = text.splitlines()
+    table = [line for line in lines if not line.startswith("#")]
+    return [line for line in lines if line.startswith("#")], (table or [""])[0], table[1:]
+
+
+def reference_csv(section: Section, plots: Sequence[Plot], how: str) -> str:
     """The numbers of a section as such a file, its kernels as sources; what PLOTS pool and count is added."""
     out = io.StringIO()
-    out.writelines(f"# {line}\n" for line in note.splitlines())
+    out.writelines(f"# {kernel}: {how}\n" for kernel in dict.fromkeys(line.kernel for line in section.lines))
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*section.factors, "metric", "value", "n", "ci_low", "ci_high", "source"])
     for (line, point), found in section.estimates.items():

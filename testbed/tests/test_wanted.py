@@ -116,7 +116,7 @@ def test_numbers_written_as_a_reference_are_read_back(folder: Path, tmp_path: Pa
     section = sections(load_runs(folder))[0]
     plots = wanted.of_scenario("asked").plots
     file = tmp_path / "ours.csv"
-    file.write_text(reference.reference_csv(section, plots, "made by: a test\ntwo lines"))
+    file.write_text(reference.reference_csv(section, plots, "a test"))
     figures = reference.load_reference(file)
     settings = {"pmr": 0, "loss_pct": 8}
     pooled = {figure.metric: figure for figure in figures if figure.matches(settings)}
@@ -126,6 +126,16 @@ def test_numbers_written_as_a_reference_are_read_back(folder: Path, tmp_path: Pa
     assert share.interval is not None and share.interval.low < 0.75 < share.interval.high
     single = [figure for figure in figures if figure.matches({**settings, "alt_loss_pct": 1})]
     assert {figure.metric for figure in single} == set(section.metrics)
+
+
+def test_a_source_replaces_its_own_figures_only(tmp_path: Path) -> None:
+    file = tmp_path / "ours.csv"
+    file.write_text("# a: old\n# b: kept\npmr,metric,value,source\n0,x,1,a\n0,x,2,b\n")
+    made = reference.replaced(file, "# a: new\npmr,metric,value,source\n0,x,3,a\n")
+    assert made == "# b: kept\n# a: new\npmr,metric,value,source\n0,x,2,b\n0,x,3,a\n"
+    assert reference.replaced(tmp_path / "none.csv", made) == made
+    with pytest.raises(LabError, match="has the columns pmr,metric,value,source, expected loss,metric"):
+        reference.replaced(file, "loss,metric,value,source\n0,x,3,a\n")
 
 
 def test_no_scenario_file_means_nothing_is_asked() -> None:
