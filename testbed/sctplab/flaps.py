@@ -5,9 +5,10 @@ A run is a function of its seed. What is drawn has a source of its own, made fro
 that a setting more or less leaves all others as they are. A run is good when its record is "ok": content and
 order as sent, the association alive, no warning of the kernel.
 
-No run gives the sender a reason to give up. Most leave one path up at every moment; but even then stock may
-exceed Association.Max.Retrans on a path that is down, when it takes all for inactive and tries no other. So
-the limit is more than all timers together can count.
+No run gives the sender a reason to give up. Most leave one path up at every moment, and then
+Association.Max.Retrans is stock's, if the settings have the sender look for that path. Otherwise even stock may
+exceed it on a path that is down, when it takes all for inactive and tries no other, and the limit is more than
+all timers together can count.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ QUESTION = "Does everything arrive when paths come and go at random? (drawn from
 REPEAT = 24
 ALL_DOWN_SHARE = 0.25  # of the seeds: moments without any path
 SCHEDULE_S = (10.0, 60.0)
+STOCK_MAX_RETRANS = 10
 PATIENCE_S = 3600.0  # virtual time; a transfer that stands still costs nothing until then
 FAMILIES = (("ipv4",) * 3, ("ipv4",) * 3, ("ipv6",) * 3, ("ipv4", "ipv6", "ipv4"))
 # What stock kernels know, then what the series adds; in this order, since some bound each other.
@@ -134,10 +136,18 @@ def choose(draw: Draw, topology: Topology, drawn: list[Outage], kernel: str) -> 
     """net.sctp settings of both hosts."""
     known = STOCK_SETTINGS if kernel == "stock" else {**STOCK_SETTINGS, **PATCHED_SETTINGS}
     chosen = {name: draw.one(name, values) for name, values in known.items()}
-    chosen["max_init_retransmits"] = chosen["association_max_retrans"] = most_timeouts(
-        len(topology.paths), end_s(drawn), chosen["rto_min"]
-    )
-    return chosen
+    never = most_timeouts(len(topology.paths), end_s(drawn), chosen["rto_min"])
+    found = finds_paths(chosen) and not outages.all_down(drawn, names(topology))
+    return {
+        **chosen,
+        "max_init_retransmits": never,
+        "association_max_retrans": STOCK_MAX_RETRANS if found else never,
+    }
+
+
+def finds_paths(chosen: dict[str, Any]) -> bool:
+    """Whether the sender, all of whose paths seem to be down, tries them in turn or asks them."""
+    return chosen.get("dormant_policy") == "hop" or bool(chosen.get("failover_heartbeat"))
 
 
 def most_timeouts(paths: int, seconds: float, rto_min_ms: int) -> int:

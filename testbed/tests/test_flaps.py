@@ -73,5 +73,16 @@ def test_when_no_path_is_up() -> None:
     assert outages.all_down(broken, ["a", "b", "c"]) == []
 
 
+def test_the_limit_is_stocks_where_the_sender_can_find_the_path_that_is_up() -> None:
+    for seed in SEEDS:
+        spec, broken = drawn(seed)
+        settings = spec.sysctl.host1
+        searches = (
+            settings["net.sctp.dormant_policy"] == "hop" or settings["net.sctp.failover_heartbeat"] == "1"
+        )
+        one_is_up = not outages.all_down(broken, flaps.names(spec.topology))
+        assert (settings["net.sctp.association_max_retrans"] == "10") == (searches and one_is_up)
+
+
 def test_a_limit_that_no_sender_reaches() -> None:
     assert flaps.most_timeouts(paths=2, seconds=10, rto_min_ms=100) > 200
