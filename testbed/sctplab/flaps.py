@@ -6,9 +6,9 @@ that a setting more or less leaves all others as they are. A run is good when it
 order as sent, the association alive, no warning of the kernel.
 
 No run gives the sender a reason to give up. Most leave one path up at every moment, and then
-Association.Max.Retrans is stock's, if the settings have the sender look for that path. Otherwise even stock may
-exceed it on a path that is down, when it takes all for inactive and tries no other, and the limit is more than
-all timers together can count.
+Association.Max.Retrans is stock's, if the settings have the sender look for that path. Otherwise even stock
+may exceed it on a path that is down, when it takes all for inactive and tries no other, and the limit is more
+than all timers together can count.
 """
 
 from __future__ import annotations
