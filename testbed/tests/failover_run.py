@@ -16,6 +16,7 @@ from tests.lab_run import small_spec
 LAB_HZ = 100
 CUT_S = 10.0
 AFTER_S = 10.0
+LONG_S = 200.0  # until an association without any path has ended
 SIZE_B = 100
 
 
@@ -33,15 +34,23 @@ def measured(bench: runner.Bench, values: Mapping[str, str], situation: Situatio
     return made
 
 
+def lasted(bench: runner.Bench, values: Mapping[str, str], situation: Situation) -> float:
+    """Seconds from the cut of both paths to the end of the association."""
+    sender = perform(bench, run_spec(values, situation))["flows"][0]["sender"]
+    assert sender["status"] == "aborted", sender
+    return float(sender["last_t"] - sender["first_t"] - CUT_S)
+
+
 def run_spec(values: Mapping[str, str], situation: Situation) -> RunSpec:
     direction = Direction(rate_mbit=10, delay_ms=situation.rtt_ms / 2)
-    events = [Event(CUT_S, "cut", "path1")]
+    paths = ("path1", "path2") if situation.both else ("path1",)
+    events = [Event(CUT_S, "cut", path) for path in paths]
     heal_s = situation.heal_s or 0.0
     if heal_s:
-        events.append(Event(CUT_S + heal_s, "heal", "path1"))
+        events += [Event(CUT_S + heal_s, "heal", path) for path in paths]
     flow = Flow(
         "main",
-        duration_s=CUT_S + heal_s + AFTER_S,
+        duration_s=CUT_S + heal_s + (LONG_S if situation.both else AFTER_S),
         message_b=SIZE_B,
         interval_ms=situation.interval_ms,
         nodelay=True,

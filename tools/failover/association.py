@@ -16,12 +16,13 @@ from random import Random
 
 from failover.clock import Clock
 from failover.estimate import Estimate, Limits
-from failover.path import Path, State, Timer, choose
+from failover.path import Choice, Path, State, Timer
 from failover.receiver import Receiver
 from failover.settings import Settings
 from failover.situation import Moment, Situation
 
 NEVER = float("inf")
+LONGEST_S = 3600.0  # that a prediction looks ahead
 FEW_PROBES = 3  # shown of a path that stays cut
 
 
@@ -48,16 +49,17 @@ class Association:
     leaves_s: float | None = None
     returns_s: float | None = None
     early_timeouts: int = 0  # before the cut, when nothing had been lost
-    lost_association: bool = False
+    lost_s: float | None = None  # when the association was given up
 
     def __post_init__(self) -> None:
         s, given = self.settings, self.situation
         self.limits = Limits(self.clock.from_ms(s.rto_min), self.clock.from_ms(s.rto_max))
         heal = NEVER if given.heal_s is None else given.heal_s
         self.primary = self.new_path("primary", given.rtt_ms, (0.0, heal))
-        self.other = self.new_path("alternate", given.alternate_rtt_ms, (NEVER, NEVER))
-        self.active, self.retran = self.primary, self.other
-        self.events: list[tuple[float, int, Callable[[], None]]] = []
+        too = 0.0 if given.both else NEVER
+        self.other = self.new_path("alternate", given.alternate_rtt_ms, (too, heal))
+        self.choice = Choice(self.primary, self.other, s.dormant_policy)
+        self.events: list[tuple[float, tuple[int, int], Callable[[], None]]] = []
         self.order = itertools.count()
         self.now = 0.0
         self.errors = 0
@@ -81,7 +83,7 @@ class Association:
         return self.moment.next_s + message * self.situation.interval_ms / 1000
 
     def at(self, t: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self.events, (t, next(self.order), action))
+        heapq.heappush(self.events, (t, (0, next(self.order)), action))
 
     def arm(self, timer: Timer, jiffies: int, action: Callable[[], None]) -> None:
         """Start TIMER or move it."""
@@ -94,7 +96,9 @@ class Association:
                 timer.pending = False
                 action()
 
-        self.at(self.clock.fires(self.now, jiffies), fire)
+        # Of timers that fire together those of the wheel's higher levels come first, then the last armed.
+        rank = (-1 - self.clock.level(jiffies), -next(self.order))
+        heapq.heappush(self.events, (self.clock.fires(self.now, jiffies), rank, fire))
 
     def run(self) -> None:
         """From the first message until nothing changes any more."""
@@ -110,8 +114,9 @@ class Association:
     def horizon(self) -> float:
         """When every timeout and every heartbeat that can change anything has been, in seconds."""
         s = self.settings
-        waits = (s.path_max_retrans + 4) * s.rto_max + 2 * s.hb_interval
-        return (self.situation.heal_s or 0) + waits / 1000
+        errors = s.association_max_retrans if self.situation.both else s.path_max_retrans
+        waits = (errors + 4) * s.rto_max + 2 * s.hb_interval
+        return (self.situation.heal_s or 0) + min(waits / 1000, LONGEST_S)
 
     def tell(self, path: Path, what: str) -> None:
         if self.now >= 0:
@@ -139,12 +144,14 @@ class Association:
 
     def flush(self, timeout: bool = False) -> None:
         """Send what may be sent: lost messages first, after a timeout one packet (sctp_outq_flush)."""
-        path = self.retran
+        path = self.choice.retran
+        if self.lost:
+            self.touch(path)
         while self.lost and path.in_flight < path.cwnd:
             self.lost = self.lost[self.packet(path, self.lost, again=True) :]
             if timeout:
                 break
-        path = self.active
+        path = self.choice.active
         while self.queue and not self.lost and path.in_flight < path.cwnd:
             for _ in range(self.packet(path, list(itertools.islice(self.queue, self.situation.per_packet)))):
                 self.queue.popleft()
@@ -157,21 +164,27 @@ class Association:
                 break
             path.flight.add(number)
             chosen.append(number)
-        path.last_sent = self.clock.jiffies(self.now)
         if again:
             self.sent_again.update(chosen)
         else:
             self.first_use(path, chosen[0])
-        if not path.t3.pending:
-            self.arm(path.t3, path.estimate.rto, lambda: self.timeout(path))
+        self.touch(path)
         if not path.loses(self.now):
             self.at(self.now + path.one_way_s, lambda: self.arrive(path, chosen))
         return len(chosen)
 
+    def touch(self, path: Path) -> None:
+        """Data is sent over PATH; or the kernel takes it for sent, as it does with retransmissions that find
+        the window full. So a path they wait for gets no HEARTBEAT as long as the application goes on writing.
+        """
+        path.last_sent = self.clock.jiffies(self.now)
+        if not path.t3.pending:
+            self.arm(path.t3, path.estimate.rto, lambda: self.timeout(path))
+
     def first_use(self, path: Path, number: int) -> None:
         """New data leaves over PATH, NUMBER its first message."""
         if path.measured is None:
-            path.measured = (number, path.last_sent)
+            path.measured = (number, self.clock.jiffies(self.now))
         if path is self.other and self.leaves_s is None and self.now >= 0:
             self.leaves_s = self.now
             self.tell(path, "new messages leave over it")
@@ -188,8 +201,8 @@ class Association:
         self.errors += 1
         self.strike(path, heartbeat=False)
         path.timed_out()
-        if path is self.retran and path is not self.active:
-            self.retran = self.active
+        if path is self.choice.retran:
+            self.choice.retran_timed_out()
         if path.measured and path.measured[0] in path.flight:
             path.measured = None
         self.lost = sorted([*self.lost, *path.flight])
@@ -200,7 +213,7 @@ class Association:
         """Whether the association has met Association.Max.Retrans."""
         if self.errors >= self.settings.association_max_retrans:
             self.tell(path, f"association given up after {self.errors} errors in a row")
-            self.lost_association = self.ended = True
+            self.lost_s, self.ended = self.now, True
         return self.ended
 
     def strike(self, path: Path, heartbeat: bool) -> None:
@@ -224,7 +237,7 @@ class Association:
     def enter(self, path: Path, state: State) -> None:
         """A change of state, and with it of the paths in use."""
         path.state = state
-        self.active, self.retran = choose(self.primary, self.other, self.active)
+        self.choice.state_changed()
         errors = f" with error {path.errors}" if path.errors else ""
         self.tell(path, f"becomes {state.value}{errors}")
 

@@ -74,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     option("--sack-freq", type=count(2, 100), default=2, metavar="N", help="packets per SACK of the peer (2)")
     option("--peer-rto-min", type=count(1, LONGEST_MS), metavar="MS", help="for warnings (its rto_min)")
     option("--no-heartbeats", action="store_true", help="the application turns them off (SPP_HB_DISABLE)")
+    option("--both", action="store_true", help="the alternate path is cut as well")
     option("--heal", type=positive(0, 86400), metavar="S", help="the path works again after S seconds")
     option("--lasted", type=positive(0, 3600), default=60.0, metavar="S", help="traffic before the cut (60)")
     option("--hz", type=count(24, 1000), default=250, help="ticks per second of the kernel, CONFIG_HZ (250)")
@@ -100,6 +101,7 @@ def situation_of(options: argparse.Namespace, settings: Settings) -> Situation:
         lasted_s=options.lasted,
         hz=options.hz,
         heartbeats=not options.no_heartbeats,
+        both=options.both,
     )
 
 

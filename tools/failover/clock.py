@@ -34,11 +34,15 @@ class Clock:
     def ms(self, jiffies: int) -> float:
         return jiffies * 1000 / self.hz
 
-    def fires(self, t: float, jiffies: int) -> float:
-        """When a timer fires that is armed at T for JIFFIES from then (kernel/time/timer.c, calc_index)."""
+    def level(self, jiffies: int) -> int:
+        """The level of the wheel that takes a timer of that many jiffies."""
         level = 0
         while jiffies >= SLOTS << (STEP_BITS * level):
             level += 1
-        shift = STEP_BITS * level
+        return level
+
+    def fires(self, t: float, jiffies: int) -> float:
+        """When a timer fires that is armed at T for JIFFIES from then (kernel/time/timer.c, calc_index)."""
+        shift = STEP_BITS * self.level(jiffies)
         expires = self.jiffies(t) + jiffies
         return self.moment((expires >> shift) + 1 << shift)

@@ -89,12 +89,48 @@ def usable_first(path: Path) -> tuple[int, int, float]:
     return (list(State).index(path.state), path.errors, -path.last_heard)
 
 
-def choose(primary: Path, other: Path, active: Path) -> tuple[Path, Path]:
-    """(path of new data, path of retransmissions), as sctp_select_active_and_retran_path chooses."""
-    if primary.state is State.ACTIVE:
-        return primary, other if other.state is State.ACTIVE else primary
-    if other.state is State.ACTIVE:
-        return other, other
-    failed = [path for path in (primary, other) if path.state is State.PF]
-    best = min([active, *failed], key=usable_first)
-    return best, best
+@dataclass
+class Choice:
+    """Which of two paths new data takes, ACTIVE, and which retransmissions take, RETRAN."""
+
+    primary: Path
+    other: Path
+    dormant_policy: str
+    active: Path = field(init=False)
+    retran: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.active, self.retran = self.primary, self.other
+
+    @property
+    def dormant(self) -> bool:
+        """Whether all paths have failed, and a policy says what to do then."""
+        failed = self.primary.state is State.INACTIVE and self.other.state is State.INACTIVE
+        return failed and self.dormant_policy != "kernel"
+
+    def state_changed(self) -> None:
+        """sctp_select_active_and_retran_path."""
+        primary, other = self.primary, self.other
+        if primary.state is State.ACTIVE:
+            self.active, self.retran = primary, other if other.state is State.ACTIVE else primary
+        elif other.state is State.ACTIVE:
+            self.active = self.retran = other
+        elif self.dormant and self.dormant_policy == "primary":
+            self.active = self.retran = primary
+        else:
+            half = [path for path in (primary, other) if path.state is State.PF]
+            self.active = self.retran = min([self.active, *half], key=usable_first)
+
+    def retran_timed_out(self) -> None:
+        """sctp_assoc_update_retran_path."""
+        after = self.other if self.retran is self.primary else self.primary
+        if self.dormant:
+            if self.dormant_policy == "hop":
+                self.active = after
+            self.retran = self.active
+        elif self.active is self.retran and self.active.state is State.ACTIVE:
+            return  # also when it is the one that timed out
+        elif after.state is State.ACTIVE:
+            self.retran = after
+        else:
+            self.retran = min([after, self.retran], key=usable_first)

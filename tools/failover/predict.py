@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 from statistics import median_low
@@ -28,36 +29,36 @@ class Range:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds after the cut, but for srtt_ms, rto_ms (when it happens) and max_message_delay_s.
+    """Seconds after the cut, but for srtt_ms, rto_ms (when it happens) and max_message_delay_s. None: never.
 
     failover_s: the first message sent after the cut arrives. leaves_s: new messages leave over the alternate.
-    returns_s: new messages leave over the primary again, None: not before the end or never left.
+    returns_s: new messages leave over the primary again. lost_s: the association ends.
     early_timeouts: how many there were before the cut, when nothing had been lost.
     """
 
-    failover_s: Range
-    max_message_delay_s: Range
+    failover_s: Range | None
+    max_message_delay_s: Range | None
     leaves_s: Range | None
     returns_s: Range | None
+    lost_s: Range | None
     srtt_ms: float
     rto_ms: float
     early_timeouts: int
-    lost: bool
     steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One association that met the cut."""
+    """One association that met the cut; as Prediction."""
 
-    failover_s: float
-    longest_s: float
+    failover_s: float | None
+    longest_s: float | None
     leaves_s: float | None
     returns_s: float | None
+    lost_s: float | None
     srtt_ms: float
     rto_ms: float
     early_timeouts: int
-    lost: bool
     steps: tuple[Step, ...]
 
 
@@ -78,25 +79,35 @@ def trial(settings: Settings, situation: Situation, number: int, moment: Moment 
     before: list[Estimate] = []
     made.at(0.0, lambda: before.append(made.primary.estimate))
     made.run()
-    delays = {one: t - made.due(one) for one, t in made.arrived.items()}
-    slowest = max((one for one in delays if made.arrived[one] >= 0), key=lambda one: delays[one])
-    what = f"the message that waited longest arrives, {delays[slowest]:.3f} s old"
-    last = Step(made.arrived[slowest], "", what)
+    found = made.arrived.get(0)
+    delays = {one: t - made.due(one) for one, t in made.arrived.items() if t >= 0}
+    slowest = max(delays, key=lambda one: delays[one]) if found is not None else None
     return Trial(
-        made.arrived.get(0, float("inf")),
-        delays[slowest],
+        found,
+        None if slowest is None else delays[slowest],
         made.leaves_s,
         made.returns_s,
+        made.lost_s,
         clock.ms(before[0].srtt),
         clock.ms(before[0].rto),
         made.early_timeouts,
-        made.lost_association,
-        tuple(sorted([*made.steps, last], key=lambda step: step.t)),
+        steps(made, slowest),
     )
 
 
-def spread(values: list[float]) -> Range:
-    return Range(min(values), median_low(values), max(values))
+def steps(made: Association, slowest: int | None) -> tuple[Step, ...]:
+    """What happened, with the arrival of the message that waited longest."""
+    if slowest is None:
+        return tuple(made.steps)
+    arrived = made.arrived[slowest]
+    what = f"the message that waited longest arrives, {arrived - made.due(slowest):.3f} s old"
+    return tuple(sorted([*made.steps, Step(arrived, "", what)], key=lambda step: step.t))
+
+
+def spread(values: Iterable[float | None]) -> Range | None:
+    """Of what happened, None in the trials in which it did not."""
+    known = [value for value in values if value is not None]
+    return Range(min(known), median_low(known), max(known)) if known else None
 
 
 def predict(
@@ -104,18 +115,16 @@ def predict(
 ) -> Prediction:
     """The steps are those of the trial with the typical failover. MOMENT: in place of lasted_s."""
     found = [trial(settings, situation, number, moment) for number in range(trials)]
-    failover = spread([one.failover_s for one in found])
-    shown = next(one for one in found if one.failover_s == failover.typical)
-    leaves = [one.leaves_s for one in found if one.leaves_s is not None]
-    returns = [one.returns_s for one in found if one.returns_s is not None]
+    failover = spread(one.failover_s for one in found)
+    shown = next(one for one in found if failover is None or one.failover_s == failover.typical)
     return Prediction(
         failover,
-        spread([one.longest_s for one in found]),
-        spread(leaves) if leaves else None,
-        spread(returns) if returns else None,
+        spread(one.longest_s for one in found),
+        spread(one.leaves_s for one in found),
+        spread(one.returns_s for one in found),
+        spread(one.lost_s for one in found),
         shown.srtt_ms,
         shown.rto_ms,
         shown.early_timeouts,
-        shown.lost,
         shown.steps,
     )

@@ -37,19 +37,17 @@ def steps(found: Prediction, fancy: bool) -> Table:
 
 def times(found: Prediction, situation: Situation) -> list[str]:
     """The figures, one per line, as 'typical (lowest to highest)'."""
-    left = ranged(found.leaves_s) if found.leaves_s else "not before the end"
     lines = [
-        f"failover             {ranged(found.failover_s)}: the first message sent after the cut arrives",
-        f"longest message      {ranged(found.max_message_delay_s)}: from sending to arrival",
-        f"path left            {left}: new messages leave over the alternate",
+        f"failover          {ranged(found.failover_s)}: the first message sent after the cut arrives",
+        f"longest message   {ranged(found.max_message_delay_s)}: from sending to arrival",
+        f"path left         {ranged(found.leaves_s)}: new messages leave over the alternate",
     ]
     if situation.heal_s is not None:
-        back = ranged(found.returns_s) if found.returns_s else "not before the end"
-        lines.append(f"return               {back}: new messages leave over the primary again")
-    if found.lost:
-        lines.append("association lost")
+        lines.append(f"return            {ranged(found.returns_s)}: they leave over the primary again")
+    if found.lost_s:
+        lines.append(f"association ends  {ranged(found.lost_s)}: Association.Max.Retrans")
     return lines
 
 
-def ranged(found: Range) -> str:
-    return f"{found.typical:.3f} s ({found.low:.3f} to {found.high:.3f})"
+def ranged(found: Range | None) -> str:
+    return f"{found.typical:.3f} s ({found.low:.3f} to {found.high:.3f})" if found else "never"

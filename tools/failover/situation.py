@@ -18,7 +18,8 @@ class Moment:
 
 @dataclass(frozen=True)
 class Situation:
-    """Both directions of the primary path are cut at time 0, silently, and healed HEAL_S later (None: never).
+    """Both directions of the primary path, or of BOTH paths, are cut at time 0, silently, and healed HEAL_S
+    later (None: never).
 
     One message of SIZE_B bytes every INTERVAL_MS since LASTED_S, over a socket with SCTP_NODELAY.
     SACK_DELAY_MS is the peer's, 0: it acknowledges every packet.
@@ -34,6 +35,7 @@ class Situation:
     lasted_s: float = 60.0
     hz: int = 250
     heartbeats: bool = True
+    both: bool = False
     mtu: int = 1500
 
     @property

@@ -14,6 +14,8 @@ import pytest
 from failover.advice import advice, spurious
 from failover.clock import Clock
 from failover.estimate import Estimate, Limits
+from failover.path import Choice, State
+from failover.path import Path as Path2
 from failover.predict import Prediction, predict
 from failover.settings import Settings, assignment, changed, from_host, from_profile, profile
 from failover.situation import Situation
@@ -266,3 +268,42 @@ def test_the_scenario_has_the_settings_of_the_profile() -> None:
     scenario = tomllib.loads((ROOT / "testbed" / "scenarios" / "signalling.toml").read_text())
     used = {key: str(value) for key, value in scenario["variants"]["signalling"]["sysctl"].items()}
     assert list(used.items()) == list(profile(ROOT / "sysctl" / "10-signalling.conf").items())
+
+
+def two_paths(policy: str, primary: State, other: State) -> Choice:
+    paths = [
+        Path2(name, 0.02, (0.0, 1.0), Estimate(100), 100, 1500, 4380) for name in ("primary", "alternate")
+    ]
+    paths[0].state, paths[1].state = primary, other
+    made = Choice(paths[0], paths[1], policy)
+    made.state_changed()
+    return made
+
+
+def test_the_primary_is_preferred_while_it_is_active() -> None:
+    both = two_paths("kernel", State.ACTIVE, State.ACTIVE)
+    assert (both.active.name, both.retran.name) == ("primary", "alternate")
+    left = two_paths("kernel", State.PF, State.ACTIVE)
+    assert (left.active.name, left.retran.name) == ("alternate", "alternate")
+
+
+@pytest.mark.parametrize(
+    ("policy", "then"),
+    [("kernel", "primary"), ("hop", "alternate"), ("primary", "primary"), ("last", "alternate")],
+)
+def test_dormant(policy: str, then: str) -> None:
+    """Both have failed, the alternate last; the next timeout is one of the alternate."""
+    choice = two_paths(policy, State.INACTIVE, State.ACTIVE)
+    choice.other.state, choice.other.errors, choice.primary.errors = State.INACTIVE, 2, 1
+    choice.state_changed()
+    if policy == "hop":
+        choice.active = choice.retran = choice.primary
+    choice.retran_timed_out()
+    assert choice.retran.name == then
+
+
+def test_without_any_path_the_association_ends() -> None:
+    found = middle(replace(FAST, association_max_retrans=6), replace(DENSE, both=True, sack_delay_ms=20))
+    assert found.failover_s is None and found.max_message_delay_s is None
+    assert found.lost_s is not None and 0.5 < found.lost_s.typical < 3
+    assert "association given up" in events(found)[-1]

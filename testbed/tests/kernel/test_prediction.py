@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from failover.predict import predict
-from failover.settings import Settings, changed
+from failover.settings import DORMANT, Settings, changed
 from sctplab import cli, runner
-from tests.failover_run import assumed, measured, moment
+from tests.failover_run import assumed, lasted, measured, moment
 from tests.lab_run import small_spec
 
 pytestmark = pytest.mark.kernel
@@ -44,6 +44,13 @@ RETURNS = {
     "slow": ({"net.sctp.failover_heartbeat": "1"}, 3.5),
 }
 
+PMR_0 = {**PROBED, "net.sctp.path_max_retrans": "0"}
+NO_PATH: dict[str, dict[str, str]] = {
+    "defaults": {},
+    "probed": PROBED,
+    **{policy: {**PMR_0, "net.sctp.dormant_policy": policy} for policy in DORMANT},
+}
+
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
@@ -74,3 +81,12 @@ def test_return(bench: runner.Bench, values: dict[str, str], heal_s: float) -> N
     since_cut = heal_s + made["metrics"]["return_s"]
     assert since_cut == pytest.approx(found.typical, rel=0.1)
     assert 0.9 * found.low <= since_cut <= 1.1 * found.high
+
+
+@pytest.mark.parametrize("values", NO_PATH.values(), ids=NO_PATH.keys())
+def test_end_without_a_path(bench: runner.Bench, values: dict[str, str]) -> None:
+    settings = changed(Settings(), values, "test", strict=True)
+    situation = assumed(sack_delay_ms=settings.sack_timeout, both=True)
+    found = predict(settings, situation).lost_s
+    assert found is not None
+    assert lasted(bench, values, situation) == pytest.approx(found.typical, rel=0.1)
