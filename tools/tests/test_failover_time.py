@@ -15,7 +15,7 @@ from failover.advice import advice, spurious
 from failover.clock import Clock
 from failover.estimate import Estimate, Limits
 from failover.path import Choice, State
-from failover.path import Path as Path2
+from failover.path import Path as Link
 from failover.predict import Prediction, predict
 from failover.settings import Settings, assignment, changed, from_host, from_profile, profile
 from failover.situation import Situation
@@ -271,11 +271,10 @@ def test_the_scenario_has_the_settings_of_the_profile() -> None:
 
 
 def two_paths(policy: str, primary: State, other: State) -> Choice:
-    paths = [
-        Path2(name, 0.02, (0.0, 1.0), Estimate(100), 100, 1500, 4380) for name in ("primary", "alternate")
-    ]
-    paths[0].state, paths[1].state = primary, other
-    made = Choice(paths[0], paths[1], policy)
+    names = ("primary", "alternate")
+    first, second = (Link(name, 0.02, (0.0, 1.0), Estimate(100), 100, 1500, 4380) for name in names)
+    first.state, second.state = primary, other
+    made = Choice(first, second, policy)
     made.state_changed()
     return made
 
@@ -303,7 +302,9 @@ def test_dormant(policy: str, then: str) -> None:
 
 
 def test_without_any_path_the_association_ends() -> None:
-    found = middle(replace(FAST, association_max_retrans=6), replace(DENSE, both=True, sack_delay_ms=20))
+    settings = replace(FAST, rto_initial=200, association_max_retrans=6)
+    found = middle(settings, replace(DENSE, both=True, sack_delay_ms=20))
     assert found.failover_s is None and found.max_message_delay_s is None
-    assert found.lost_s is not None and 0.5 < found.lost_s.typical < 3
+    # Six timeouts of 100 to 400 ms, and then the one that finds out.
+    assert found.lost_s is not None and 7 * 0.1 < found.lost_s.typical < 7 * 0.45
     assert "association given up" in events(found)[-1]
