@@ -2,12 +2,12 @@
 """Runs that go wrong, in a place made of shell commands: records tell, processes and folders do not stay."""
 
 import json
-import time
 import os
 import resource
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +70,7 @@ def test_no_result_is_a_crash(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, b
 
 
 def ends(pid: int) -> bool:
-    """Is the process gone, or nobody's yet to collect? One that was killed still needs a processor for that."""
+    """Is the process gone, or a zombie? One that was killed still needs a processor to die."""
     state = Path(f"/proc/{pid}/stat")
     for _ in range(100):
         try:
