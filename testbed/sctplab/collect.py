@@ -209,8 +209,7 @@ def spurious(flows: list[dict[str, Any]]) -> dict[str, float]:
 
 def times_dormant(flow: dict[str, Any]) -> int:
     """How often the last path that was left became unreachable."""
-    connected = (event for event in events_of(flow["sender"]) if event.get("event") == "connected")
-    alive = {path["address"] for one in connected for path in one["paths"]}
+    alive = {path["address"] for one in sender_events(flow, "connected") for path in one["paths"]}
     found = 0
     for event in path_events(flow):
         if event["state"] == "available":
@@ -223,13 +222,18 @@ def times_dormant(flow: dict[str, Any]) -> int:
 
 def primary(flow: dict[str, Any]) -> str | None:
     """The receiver's address that the sender's kernel had as the primary when the association was up."""
-    connected = (event for event in events_of(flow["sender"]) if event.get("event") == "connected")
-    return next((path["address"] for one in connected for path in one["paths"] if path["primary"]), None)
+    paths = (path for one in sender_events(flow, "connected") for path in one["paths"])
+    return next((path["address"] for path in paths if path["primary"]), None)
 
 
 def path_events(flow: dict[str, Any]) -> list[dict[str, Any]]:
     """The changes of path states that the flow's sender was told of, in order."""
-    return [event for event in events_of(flow["sender"]) if event.get("event") == "path"]
+    return sender_events(flow, "path")
+
+
+def sender_events(flow: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """What the flow's sender told of one kind, in order."""
+    return [event for event in events_of(flow["sender"]) if event.get("event") == kind]
 
 
 def delays(spec: RunSpec, result: dict[str, Any], flow: dict[str, Any]) -> dict[str, float]:
