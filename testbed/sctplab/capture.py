@@ -43,6 +43,7 @@ class Chunk:
 
     TSNs count from 1, the first of their association and direction. PACKET: chunks of one packet share it.
     GAPS: first and last TSN of each gap block. PORTS: of the packet's source and destination.
+    FLAGS: the chunk's second byte.
     """
 
     time_ns: int
@@ -54,6 +55,7 @@ class Chunk:
     tsn: int | None = None
     cum_tsn: int | None = None
     gaps: tuple[tuple[int, int], ...] = ()
+    flags: int = 0
 
 
 def packets(path: Path) -> Iterator[Packet]:
@@ -106,7 +108,7 @@ def chunks(folder: Path, topology: Topology, host: str) -> Iterator[Chunk]:
             except KeyError:
                 text = f"{kind} before INIT; the capture has to begin before the association"
                 raise LabError(f"{folder / file_name(host, path)}: {text}") from None
-            yield Chunk(packet.time_ns, path, direction, number, ports, kind, **details)
+            yield Chunk(packet.time_ns, path, direction, number, ports, kind, flags=one.flags, **details)
 
 
 def merged(folder: Path, topology: Topology, host: str) -> Iterator[tuple[str, Packet]]:

@@ -20,8 +20,8 @@ INIT = struct.pack(">IIHHI", 7, 100000, 1, 1, 2**32 - 1)  # the first TSN: the l
 INIT_ACK = struct.pack(">IIHHI", 8, 100000, 1, 1, 5000)
 
 
-def chunk(kind: int, value: bytes) -> bytes:
-    return struct.pack(">BBH", kind, 0, 4 + len(value)) + value + bytes(-len(value) % 4)
+def chunk(kind: int, value: bytes, flags: int = 0) -> bytes:
+    return struct.pack(">BBH", kind, flags, 4 + len(value)) + value + bytes(-len(value) % 4)
 
 
 def data(tsn: int, size: int = 5) -> bytes:
@@ -30,7 +30,7 @@ def data(tsn: int, size: int = 5) -> bytes:
 
 def sack(cum: int, *gaps: tuple[int, int]) -> bytes:
     blocks = b"".join(struct.pack(">HH", *gap) for gap in gaps)
-    return chunk(3, struct.pack(">IIHH", cum, 0, len(gaps), 0) + blocks)
+    return chunk(3, struct.pack(">IIHH", cum, 0, len(gaps), 0) + blocks, flags=0x80)
 
 
 def frame(source: str, target: str, ports: tuple[int, int], *chunks: bytes, protocol: int = 132) -> bytes:
@@ -83,6 +83,7 @@ def test_both_paths_are_one_story(tmp_path: Path) -> None:
     assert [one.path for one in found] == ["path1"] * 4 + ["path2"] + ["path1"] * 2
     assert [one.direction for one in found] == ["forward", "reverse", *["forward"] * 3, *["reverse"] * 2]
     assert (found[5].cum_tsn, found[5].gaps) == (2, ((4, 4), (6, 8)))
+    assert [one.flags for one in found] == [0, 0, 0, 0, 0, 0x80, 0]
     assert found[4].time_ns == START * 10**9 + 300_000_000 and found[4].ports == THERE
 
 
