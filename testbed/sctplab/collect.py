@@ -20,6 +20,9 @@ dormant_moves     how often data then went to another path (sender, SctpMpDorman
 max_message_delay_s     longest one-way delay of a message
 max_gap_s               longest time in which nothing was delivered
 wire_mbit.PATH    what left the middle towards the receiver, headers included, / transfer_s
+
+Of a flow of kind sctp-striped: goodput_mbit, transfer_s and capacity_share as stripe.py says; the counts are
+of the associations until each has transferred all; what tells of single messages or of wires is absent.
 """
 
 from __future__ import annotations
@@ -29,8 +32,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
+from sctplab import stripe
 from sctplab.capture import Chunk
-from sctplab.load import PORT, used_paths
+from sctplab.load import PORT, parts, used_paths
 from sctplab.model import BREAKING, Flow, Path, RunSpec
 from sctplab.shape import egress
 
@@ -39,6 +43,9 @@ SCTP_COMMON, DATA_CHUNK = 12, 16
 TCP_WITH_TIMESTAMPS = 32
 SERIES_POINTS = 2000
 T3 = "SctpT3RtxExpireds"
+SCTP_KINDS = ("sctp", "sctp-striped", "iperf3-sctp")  # packets as SCTP fills them
+KERNEL_SCTP = ("sctp", "sctp-striped")  # the kernel's SCTP, by mpflow
+Ends = tuple[dict[str, Any], dict[str, Any]]  # results of sender and receiver
 
 
 def payload_share(kind: str, path: Path, message_b: int) -> float:
@@ -48,7 +55,7 @@ def payload_share(kind: str, path: Path, message_b: int) -> float:
     too long for one packet travels in full ones. TCP, MPTCP: MTU - IP - 32 of MTU + 14.
     """
     ip = 20 if path.family == "ipv4" else 40
-    if kind not in ("sctp", "iperf3-sctp"):
+    if kind not in SCTP_KINDS:
         return (path.mtu - ip - TCP_WITH_TIMESTAMPS) / (path.mtu + ETHERNET)
     room = path.mtu - ip - SCTP_COMMON
     chunk = DATA_CHUNK + (message_b + 3) // 4 * 4
@@ -135,15 +142,15 @@ def metrics(spec: RunSpec, result: dict[str, Any], counters: dict[str, dict[str,
     """All metrics of a finished run."""
     found: dict[str, float] = {}
     main = [flow for flow in spec.flows if not flow.background]
-    ends = {
-        flow["name"]: (result_of(flow["sender"]), result_of(flow["receiver"])) for flow in result["flows"]
-    }
-    pairs = [ends[flow.name] for flow in main]
+    pairs = [ends(flow, outcomes(spec, flow, result)) for flow in main]
     found |= speed(spec, main[0], pairs)
-    first = next(flow for flow in result["flows"] if flow["name"] == main[0].name)
-    found |= delays(spec, result, first)
-    if any(flow.kind == "sctp" for flow in spec.flows):
+    kernel_sctp = any(flow.kind in KERNEL_SCTP for flow in spec.flows)
+    if kernel_sctp:
         found |= recovery(counters[main[0].hosts[0]], pairs)
+    first, *others = outcomes(spec, main[0], result)
+    if not others:
+        found |= delays(spec, result, first)
+    if kernel_sctp and not others:
         found |= before_break(result, first, main[0].hosts[0])
     if flows := multihomed(spec, result):
         found["times_dormant"] = sum(times_dormant(flow) for flow in flows)
@@ -152,12 +159,27 @@ def metrics(spec: RunSpec, result: dict[str, Any], counters: dict[str, dict[str,
             found |= spurious(flows)
     for path in paths:
         way = path["reverse" if main[0].reverse else "forward"]
-        if "transfer_s" in found:
+        if "transfer_s" in found and not others:
             found[f"wire_mbit.{path['name']}"] = way["tx_bytes"] * 8e-6 / found["transfer_s"]
     return {name: round(value, 9) for name, value in found.items()}
 
 
-def speed(spec: RunSpec, flow: Flow, pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, float]:
+def outcomes(spec: RunSpec, flow: Flow, result: dict[str, Any]) -> list[dict[str, Any]]:
+    """What came of each part of the flow: one, or one per path where it is striped."""
+    names = parts(flow, spec.topology)
+    return [one for one in result["flows"] if one["name"] in names]
+
+
+def ends(flow: Flow, found: list[dict[str, Any]]) -> Ends:
+    """What both ends of the flow say in the end, its parts taken together."""
+    each = [(result_of(one["sender"]), result_of(one["receiver"])) for one in found]
+    if flow.kind != "sctp-striped":
+        return each[0]
+    logs = [events_of(one["receiver"]) for one in found]
+    return stripe.merged(flow, [(*pair, log) for pair, log in zip(each, logs, strict=True)])
+
+
+def speed(spec: RunSpec, flow: Flow, pairs: list[Ends]) -> dict[str, float]:
     """transfer_s, goodput_mbit, capacity_share."""
     whole = [(send, recv if "last_t" in recv else send) for send, recv in pairs if "first_t" in send]
     if len(whole) < len(pairs):
@@ -173,7 +195,7 @@ def speed(spec: RunSpec, flow: Flow, pairs: list[tuple[dict[str, Any], dict[str,
     }
 
 
-def recovery(sender: dict[str, int], pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, float]:
+def recovery(sender: dict[str, int], pairs: list[Ends]) -> dict[str, float]:
     """What SCTP did about losses, from the sender's side."""
     found: dict[str, float] = {
         "t3_timeouts": sender.get(T3, 0),
@@ -189,9 +211,8 @@ def recovery(sender: dict[str, int], pairs: list[tuple[dict[str, Any], dict[str,
 
 def multihomed(spec: RunSpec, result: dict[str, Any]) -> list[dict[str, Any]]:
     """What came of the flows that could fail over."""
-    outcomes = {flow["name"]: flow for flow in result["flows"]}
     return [
-        outcomes[flow.name] for flow in spec.flows
+        outcomes(spec, flow, result)[0] for flow in spec.flows
         if flow.kind == "sctp" and not flow.background and len(used_paths(flow, spec.topology)) > 1
     ]  # fmt: skip
 
@@ -294,16 +315,16 @@ def series(spec: RunSpec, result: dict[str, Any]) -> dict[str, list[list[float]]
     """Time series for plots; t in seconds after the start of the first flow."""
     start = result["start_t"]
     found: dict[str, list[list[float]]] = {}
-    main = next(flow.name for flow in spec.flows if not flow.background)
-    flow = next(flow for flow in result["flows"] if flow["name"] == main)
-    for name, points in result_of(flow["receiver"]).get("series", {}).items():
+    flow, *others = outcomes(spec, spec.measured_flow, result)
+    told = {} if others else result_of(flow["receiver"])
+    for name, points in told.get("series", {}).items():
         if isinstance(points, list):
             label = {"delay": "message_delay", "goodput_mbit": "goodput"}[name]
             found[label] = [[round(t - start, 6), value] for t, value in points]
     log = [[round(item["sent"] - start, 6), item["delay_us"] / 1e6] for item in messages(flow)]
     if log:
         found["message_delay"] = thinned(log)
-    receiver = next(flow for flow in spec.flows if flow.name == main).hosts[1]
+    receiver = spec.measured_flow.hosts[1]
     samples = [(item["t"] - start, item["rx_bytes"][receiver]) for item in result["samples"]]
     for (t0, old), (t1, new) in pairwise(samples):
         for name in (path.name for path in spec.topology.paths):

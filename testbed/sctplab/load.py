@@ -49,6 +49,14 @@ class Load:
     steady: bool = True
 
 
+def parts(flow: Flow, topology: Topology) -> dict[str, tuple[str, ...]]:
+    """The transfers that make the flow: name -> paths. Several, of one path each, where it is striped."""
+    paths = used_paths(flow, topology)
+    if flow.kind == "sctp-striped":
+        return {f"{flow.name}.{path}": (path,) for path in paths}
+    return {flow.name: paths}
+
+
 def used_paths(flow: Flow, topology: Topology) -> tuple[str, ...]:
     """The flow's paths; by default all, or the first for what knows only one."""
     every = tuple(path.name for path in topology.paths)
@@ -75,24 +83,34 @@ def common_commands() -> list[Command]:
     return caps
 
 
-def mpflow(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
-    """sctp, tcp and mptcp by mpflow; mptcp connects over the first path and is told of the others."""
+def mpflow(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load, ...]:
+    """sctp, tcp and mptcp; one mpflow each side for every part of the flow."""
+    return tuple(
+        mpflow_pair(flow, name, paths, topology, index, means)
+        for name, paths in parts(flow, topology).items()
+    )
+
+
+def mpflow_pair(
+    flow: Flow, name: str, paths: tuple[str, ...], topology: Topology, index: int, means: Means
+) -> Load:
+    """Part NAME of a flow, over PATHS; mptcp connects over the first and is told of the others."""
     sender, receiver = flow.hosts
-    paths = used_paths(flow, topology)
-    listed = paths if flow.kind == "sctp" else paths[:1]
+    listed = paths if over_sctp(flow) else paths[:1]
     near = ",".join(address(topology, sender, path) for path in listed)
     far = ",".join(address(topology, receiver, path) for path in listed)
     every = ",".join(address(topology, receiver, path) for path in paths)
-    both = ["--port", str(PORT + index), "--proto", flow.kind]
+    both = ["--port", str(PORT + index), "--proto", "sctp" if over_sctp(flow) else flow.kind]
     both += option("sndbuf", flow.sndbuf_kb * 1024) + option("rcvbuf", flow.rcvbuf_kb * 1024)
     recv = [means.mpflow, "recv", "--bind", every, *both]
     recv += option("sack-delay", flow.sack_delay_ms) + option("sack-freq", flow.sack_freq)
     recv += switch("messages-log", flow.message_log) + option("series", means.series_ms / 1000 or None)
+    recv += switch("progress-log", flow.kind == "sctp-striped")
     send = [means.mpflow, "send", "--bind", near, "--to", far, *both, *end_options(flow)]
     send += option("size", flow.message_b) + option("seed", means.payload_seed)
     send += option("interval-us", round(flow.interval_ms * 1000) or None)
-    for name in ("initial", "min", "max"):
-        send += option(f"rto-{name}", getattr(flow, f"rto_{name}_ms"))
+    for which in ("initial", "min", "max"):
+        send += option(f"rto-{which}", getattr(flow, f"rto_{which}_ms"))
     send += option("pmr", flow.pmr) + option("hb-interval", flow.hb_interval_ms)
     send += switch("nodelay", flow.nodelay) + switch("unordered", flow.unordered)
     send += option("streams", flow.streams if flow.streams > 1 else None)
@@ -101,8 +119,13 @@ def mpflow(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
     send += option("primary", flow.primary and address(topology, receiver, flow.primary))
     setup = mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else ()
     ready = '"event": "ready"'
-    return Load(flow.name, flow.start_s, flow.background, Process(receiver, tuple(recv), ready),
+    return Load(name, flow.start_s, flow.background, Process(receiver, tuple(recv), ready),
                 Process(sender, tuple(send)), setup)  # fmt: skip
+
+
+def over_sctp(flow: Flow) -> bool:
+    """Whether mpflow is to open SCTP associations."""
+    return flow.kind in ("sctp", "sctp-striped")
 
 
 def end_options(flow: Flow) -> list[str]:
@@ -128,28 +151,29 @@ def mptcp_commands(flow: Flow, topology: Topology, paths: tuple[str, ...]) -> tu
     )
 
 
-def iperf3(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
+def iperf3(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load, ...]:
     """What others measure with, on one path. With --sctp it spins between sends, so it is not steady."""
     sender, receiver = flow.hosts
     path = used_paths(flow, topology)[0]
     near, far = address(topology, sender, path), address(topology, receiver, path)
     port = str(PORT + index)
-    over_sctp = flow.kind == "iperf3-sctp"
+    sctp = flow.kind == "iperf3-sctp"
     seconds = str(round(flow.duration_s or 86400))
     end = ["-n", str(round(flow.size_mb * 1e6))] if flow.size_mb else ["-t", seconds]
     server = ("iperf3", "-s", "-1", "--forceflush", "-B", far, "-p", port)
     client = ("iperf3", "-c", far, "-B", near, "-p", port, *end, "-l", str(flow.message_b), "-J")
-    return Load(
+    made = Load(
         flow.name,
         flow.start_s,
         flow.background,
         Process(receiver, server, "Server listening"),
-        Process(sender, (*client, "--sctp") if over_sctp else client),
-        steady=not over_sctp,
+        Process(sender, (*client, "--sctp") if sctp else client),
+        steady=not sctp,
     )
+    return (made,)
 
 
-def udp(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
+def udp(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load, ...]:
     """Constant-rate background datagrams by the agent's own udp.py."""
     sender, receiver = flow.hosts
     path = used_paths(flow, topology)[0]
@@ -158,13 +182,15 @@ def udp(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
     recv = (*program, "recv", far, str(PORT + index))
     rate, seconds = str(flow.rate_mbit), f"{flow.duration_s or 86400:g}"
     send = (*program, "send", near, far, str(PORT + index), rate, str(flow.message_b), seconds)
-    return Load(
+    made = Load(
         flow.name, flow.start_s, flow.background, Process(receiver, recv, "ready"), Process(sender, send)
     )
+    return (made,)
 
 
-KINDS: dict[str, Callable[[Flow, Topology, int, Means], Load]] = {
+KINDS: dict[str, Callable[[Flow, Topology, int, Means], tuple[Load, ...]]] = {
     "sctp": mpflow,
+    "sctp-striped": mpflow,
     "tcp": mpflow,
     "mptcp": mpflow,
     "iperf3": iperf3,
@@ -173,6 +199,6 @@ KINDS: dict[str, Callable[[Flow, Topology, int, Means], Load]] = {
 }
 
 
-def load(flow: Flow, topology: Topology, index: int, means: Means) -> Load:
-    """The processes of flow number INDEX."""
+def loads(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load, ...]:
+    """The processes of flow number INDEX, in the order of its parts."""
     return KINDS[flow.kind](flow, topology, index, means)

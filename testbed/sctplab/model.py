@@ -105,8 +105,8 @@ class Topology:
         return 1 + [path.name for path in self.paths].index(name)
 
 
-KINDS = ("sctp", "tcp", "mptcp", "iperf3", "iperf3-sctp", "udp")
-SEVERAL_PATHS = ("sctp", "mptcp")
+KINDS = ("sctp", "sctp-striped", "tcp", "mptcp", "iperf3", "iperf3-sctp", "udp")
+SEVERAL_PATHS = ("sctp", "sctp-striped", "mptcp")
 LASTS = ("size_mb", "messages", "duration_s", "send_at_s")  # ways to say how long a flow lasts
 SOCKET_TIME = count(1, 3600000, "ms")
 
@@ -162,8 +162,17 @@ class Flow:
             raise at("background").refuse(False, "background = true for udp", "it measures nothing itself")
         if self.primary is not None and self.kind != "sctp":
             raise at("primary").refuse(self.primary, f"no primary path for {self.kind}", "remove it")
+        if self.kind == "sctp-striped":
+            self.validate_striped(at)
         if self.kind not in SEVERAL_PATHS and len(self.paths) > 1:
             raise at("paths").refuse(list(self.paths), f"one path for {self.kind}", "keep the first")
+
+    def validate_striped(self, at: At) -> None:
+        """Only bytes that arrive in order add up, and their sum is all that is told."""
+        plain_values = {"unordered": False, "streams": 1, "send_at_s": None, "message_log": False}
+        for key, value in plain_values.items():
+            if getattr(self, key) != value:
+                raise at(key).refuse(getattr(self, key), "none for sctp-striped", "remove it")
 
     @property
     def hosts(self) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sctplab.capture import file_name
 from sctplab.checks import At, plain
-from sctplab.load import Load, Means, common_commands, load
+from sctplab.load import Load, Means, common_commands, loads
 from sctplab.model import HOSTS, Direction, Event, Path, RunSpec, changed, derive_seed, directions
 from sctplab.shape import (
     Command,
@@ -73,7 +73,7 @@ def make(spec: RunSpec, tool: str) -> Plan:
     """The plan of one run; TOOL is the path of mpflow."""
     topology = spec.topology
     means = Means(tool, derive_seed(spec.seed, "payload"), spec.measure.sample_ms)
-    flows = tuple(load(flow, topology, i, means) for i, flow in enumerate(spec.flows))
+    flows = tuple(one for i, flow in enumerate(spec.flows) for one in loads(flow, topology, i, means))
     setup = [*build_commands(topology, spec.seed), *common_commands(), *sysctls(spec)]
     for flow in flows:
         setup += flow.setup

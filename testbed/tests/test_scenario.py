@@ -96,6 +96,11 @@ def test_values_reach_the_spec(file: Path) -> None:
     assert spec.question == "Does it expand?"
 
 
+def test_a_value_may_be_what_another_leaves(file: Path) -> None:
+    file.write_text(GOOD.replace("rate_mbit = 10", 'rate_mbit = "{70 - d2_ms}"', 1))
+    assert {spec.topology.paths[0].forward.rate_mbit for spec in runs(file)} == {60, 20}
+
+
 def test_seeds_and_kernels_are_chosen(file: Path) -> None:
     found = runs(file, kernels=("stock",), repeat=3, first_seed=7)
     assert {spec.seed for spec in found} == {7, 8, 9}
@@ -187,6 +192,12 @@ def test_set_values_are_checked_like_the_files(file: Path) -> None:
             r"\[factors\] d3_ms: got 'no use'",
         ),
         ('"{d2_ms}"', '"{d4_ms}"', r"got '\{d4_ms\}', expected a factor"),
+        ('"{d2_ms}"', '"{40 + d2_ms}"', r"got '\{40 \+ d2_ms\}', expected a factor"),
+        (
+            "d2_ms = [10, 50]\nsize_mb = [1]\n\n[[topology.paths]]",
+            'd2_ms = ["low"]\nsize_mb = [1]\n\n[[topology.paths]]\nmtu = "{70 - d2_ms}"',
+            "got 'low', expected a number to take from 70",
+        ),
         (
             'size_mb = "{size_mb}"',
             'size_mb = "{size_mb}"\nmessages = 3',
@@ -272,5 +283,27 @@ def test_the_readme_names_every_key() -> None:
 
 def test_the_primary_path_reaches_the_sender() -> None:
     spec = expand(load(scenario.find("caro")), {}, Choice(("patched",), repeat=1))[0]
-    argv = mpflow(spec.flows[0], spec.topology, 0, Means("mpflow", 1)).sender.argv
+    argv = mpflow(spec.flows[0], spec.topology, 0, Means("mpflow", 1))[0].sender.argv
     assert argv[argv.index("--primary") + 1] == address(spec.topology, "host2", "primary")
+
+
+def test_a_striped_flow_is_one_association_per_path() -> None:
+    spec = expand(load(scenario.find("demo")), {}, Choice(("stock",), repeat=1))[0]
+    flow = Flow("main", kind="sctp-striped", size_mb=8)
+    found = mpflow(flow, spec.topology, 0, Means("mpflow", 1))
+    assert [one.name for one in found] == ["main.path1", "main.path2"]
+    for one, path in zip(found, ("path1", "path2"), strict=True):
+        argv = one.sender.argv
+        assert argv[argv.index("--to") + 1] == address(spec.topology, "host2", path)
+        assert argv[argv.index("--bytes") + 1] == "8000000"
+        assert "--progress-log" in one.receiver.argv and "sctp-striped" not in argv
+
+
+@pytest.mark.parametrize(
+    "key", ["unordered = true", "streams = 2", "message_log = true", "send_at_s = [1]", 'primary = "path1"']
+)
+def test_a_striped_flow_adds_up_ordered_bytes_only(file: Path, key: str) -> None:
+    size = "" if "send_at" in key else 'size_mb = "{size_mb}"'
+    file.write_text(GOOD.replace('size_mb = "{size_mb}"', f'kind = "sctp-striped"\n{size}\n{key}', 1))
+    with pytest.raises(LabError, match=r"for sctp-striped|no use"):
+        load(file)

@@ -67,6 +67,8 @@ static const struct option_row rows[] = {
 	  "end after N transfers, at once or in turn (1)" },
 	{ "--messages-log", NULL, FLAG, ROLE_RECV, false, AT(messages_log), 0, 0, NULL,
 	  "one line per message" },
+	{ "--progress-log", NULL, FLAG, ROLE_RECV, false, AT(progress_log), 0, 0, NULL,
+	  "one line per arrival: bytes so far" },
 	{ "--series", "S", SECONDS, ROLE_RECV, false, AT(series_ns), 0, 1000000, NULL,
 	  "delay and goodput per S seconds in the result, 500 points at most" },
 	{ "--timeout", "S", SECONDS, BOTH, false, AT(timeout_ns), 0, 10000000, NULL,

@@ -39,7 +39,7 @@ struct options {
 
 	/* receiver */
 	int64_t count, series_ns;
-	bool messages_log;
+	bool messages_log, progress_log;
 
 	int64_t timeout_ns;
 

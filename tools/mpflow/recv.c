@@ -160,6 +160,16 @@ static void note_message(struct receiver *r, struct flow *flow, int64_t arrival)
 	json_event_end(r->json);
 }
 
+/* How much has arrived so far. What arrives together with the end is in the result. */
+static void note_progress(struct receiver *r, const struct flow *flow, int64_t arrival)
+{
+	json_event(r->json, "progress");
+	json_integer(r->json, "association", flow->result.association);
+	json_seconds(r->json, "t", arrival);
+	json_integer(r->json, "bytes", flow->check->bytes);
+	json_event_end(r->json);
+}
+
 static void take_bytes(struct receiver *r, struct flow *flow, const struct piece *piece, int64_t arrival)
 {
 	const uint8_t *data = piece->data;
@@ -227,6 +237,7 @@ static bool take_piece(struct receiver *r, struct flow *flow, const struct piece
 static void receive(struct receiver *r, struct flow *flow, bool wait)
 {
 	int count = inbox_receive(&r->inbox, flow->fd, r->o->proto, wait);
+	uint64_t before = flow->check->bytes;
 	int64_t arrival;
 
 	if (count < 0 && errno == EAGAIN)
@@ -239,6 +250,8 @@ static void receive(struct receiver *r, struct flow *flow, bool wait)
 	for (int i = 0; i < count; i++)
 		if (!take_piece(r, flow, &r->inbox.piece[i], arrival))
 			return;
+	if (r->o->progress_log && flow->check->bytes > before)
+		note_progress(r, flow, arrival);
 }
 
 /* End what has not ended yet. */
