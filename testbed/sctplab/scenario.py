@@ -18,7 +18,7 @@ A scenario file asks one question, written as a comment in its first line:
     [[topology.paths]]
     name = "path2"
     rate_mbit = 34.368
-    delay_ms = "{d2_ms}"              # the factor's value
+    delay_ms = "{d2_ms}"              # the factor's value; "{40 - d2_ms}": what is left of 40
 
     [[flows]]                         # keys of Flow; no paths = all paths (tcp, udp, iperf3: the first)
     size_mb = 40
@@ -51,6 +51,7 @@ A key that is not known, a factor that is not used and a value that cannot be ar
 from __future__ import annotations
 
 import itertools
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -80,6 +81,7 @@ TABLES = ["topology", "flows", *OPTIONAL, *wanted.KEYS]
 VARIANT_KEYS = ["kernels", "flow", *SYSCTL_KEYS]
 DIRECTION_KEYS = [f.name for f in fields(Direction)]
 PATH_KEYS = [f.name for f in fields(LinkPath)] + DIRECTION_KEYS
+PLACEHOLDER = re.compile(r"\{(?:([0-9]+(?:\.[0-9]+)?) - )?([^{}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -257,7 +259,13 @@ def expand(scenario: Scenario, given: dict[str, tuple[Any, ...]], choice: Choice
 
 
 def uses(scenario: Scenario, factor: str) -> bool:
-    return f"{{{factor}}}" in leaves(scenario.tree) or f"{{{factor}}}" in leaves(scenario.variants)
+    found = map(placeholder, itertools.chain(leaves(scenario.tree), leaves(scenario.variants)))
+    return any(one is not None and one[2] == factor for one in found)
+
+
+def placeholder(value: object) -> re.Match[str] | None:
+    """A text that stands for a factor's value: its group 2 is the name, 1 what it is taken from or None."""
+    return PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
 
 
 def leaves(tree: object) -> Iterator[object]:
@@ -271,18 +279,26 @@ def leaves(tree: object) -> Iterator[object]:
 
 
 def fill(tree: Any, factors: Mapping[str, Any], at: At) -> Any:
-    """TREE with every text "{name}" replaced by the factor's value."""
+    """TREE with every text "{name}" replaced by the factor's value, "{40 - name}" by what that leaves."""
     if isinstance(tree, Mapping):
         return {key: fill(value, factors, at(key)) for key, value in tree.items()}
     if isinstance(tree, list):
         return [fill(item, factors, at) for item in tree]
-    if isinstance(tree, str) and tree.startswith("{") and tree.endswith("}"):
-        if tree[1:-1] not in factors:
+    if found := placeholder(tree):
+        whole, name = found.groups()
+        if name not in factors:
             raise at.refuse(
                 tree, "a factor: " + (", ".join(factors) or "none is defined"), "add it to [factors]"
             )
-        return factors[tree[1:-1]]
+        return factors[name] if whole is None else rest(whole, factors[name], at)
     return tree
+
+
+def rest(whole: str, value: Any, at: At) -> Any:
+    """WHOLE - VALUE; without a fraction where both have none, so that it can be a count."""
+    if kind(value) != "number":
+        raise at.refuse(value, f"a number to take from {whole}")
+    return (float(whole) if "." in whole else int(whole)) - value
 
 
 def one_run(
