@@ -15,7 +15,6 @@ from sctplab.labels import (
     estimate_text,
     factor_axis,
     factor_setting,
-    metric,
     ratio_text,
     value_text,
 )
@@ -24,7 +23,6 @@ from sctplab.load_records import Run
 from sctplab.reference import Figure, figures_at
 from sctplab.stats import MIN_FOR_MEDIAN_INTERVAL, paired
 from sctplab.summary import Line, Point, Section
-from sctplab.wanted import Contrast
 
 MAX_LINKS = 3000  # beyond this a section links its folder of records instead of each record
 
@@ -80,12 +78,12 @@ def results_table(section: Section, metric: Metric, printed: Sequence[Figure]) -
     for point in points:
         cells = [_result_cell(section, line, point, metric, digits, usual) for line in lines]
         cells += [_printed_cell(section, point, metric, printed, source) for source in sources]
-        rows.append((_settings(section, point), tuple(cells)))
+        rows.append((settings(section, point), tuple(cells)))
     labels = [section.label(line) for line in lines]
     return Table(
         metric.axis,
         _caption(metric, usual, len(counts) > 1),
-        _heads(section),
+        heads(section),
         (*labels, *sources),
         tuple(rows),
     )
@@ -100,44 +98,14 @@ def asked_table(section: Section, figure: PlotFigure, printed: Sequence[Figure])
     for line, point in section.cells:
         shares = [section.at_most(line, point, name, k) for k in figure.steps]
         cells = tuple(Cell(estimate_text(found, 3) if found else "–") for found in shares)
-        rows.append(((section.label(line), *_settings(section, point)), cells))
+        rows.append(((section.label(line), *settings(section, point)), cells))
     n = max(len(runs) for runs in section.cells.values())
     return Table(
         f"{figure.metric.title}: share of runs with at most so many",
         f"Share [95 % interval]; n = {n} at most",
-        ("", *_heads(section)),
+        ("", *heads(section)),
         tuple(f"≤ {k}" for k in figure.steps),
         tuple(rows),
-    )
-
-
-def contrast_table(section: Section, contrast: Contrast) -> Table:
-    """Every other value of a factor against one, over the seeds both have; no rows where it is missing."""
-    place = section.factors.index(contrast.factor)
-    shown = metric(contrast.metric)
-    others = [value for value in section.values(contrast.factor) if value != contrast.against]
-    rows = []
-    for line, point in section.cells:
-        if point[place] != contrast.against:
-            continue
-        before = section.by_seed(line, point, shown.name)
-        cells = tuple(
-            _paired_cell(
-                before,
-                section.by_seed(line, (*point[:place], value, *point[place + 1 :]), shown.name),
-                shown,
-            )
-            for value in others
-        )
-        settings = [text for name, text in zip(section.varying, _settings(section, point), strict=True)
-                    if name != contrast.factor]  # fmt: skip
-        rows.append(((section.label(line), *settings), cells))
-    return Table(
-        f"{shown.title} against {factor_setting(contrast.factor, contrast.against)}",
-        "Ratio over the common seeds [95 % interval], then the difference",
-        ("", *(factor_axis(name) for name in section.varying if name != contrast.factor)),
-        tuple(factor_setting(contrast.factor, value) for value in others),
-        tuple(rows) if others else (),
     )
 
 
@@ -167,14 +135,14 @@ def paired_tables(section: Section, metric: Metric) -> list[Table]:
         for point in section.points:
             before = section.by_seed(stock, point, metric.name)
             cells = tuple(
-                _paired_cell(before, section.by_seed(p, point, metric.name), metric) for p in patched
+                paired_cell(before, section.by_seed(p, point, metric.name), metric) for p in patched
             )
             if any(cell.text for cell in cells):
-                rows.append((_settings(section, point), cells))
+                rows.append((settings(section, point), cells))
         if rows:
             labels = tuple(section.label(line) for line in patched)
             title = f"{metric.title} against {section.label(stock)}"
-            tables.append(Table(title, "", _heads(section), labels, tuple(rows)))
+            tables.append(Table(title, "", heads(section), labels, tuple(rows)))
     return tables
 
 
@@ -341,7 +309,7 @@ def _printed_cell(
     return Cell(", ".join(texts), ", ".join(notes))
 
 
-def _paired_cell(before: dict[int, float], after: dict[int, float], metric: Metric) -> Cell:
+def paired_cell(before: dict[int, float], after: dict[int, float], metric: Metric) -> Cell:
     pair = paired(before, after, metric.skewed)
     if pair is None:
         return Cell("")
@@ -351,12 +319,12 @@ def _paired_cell(before: dict[int, float], after: dict[int, float], metric: Metr
     return Cell(ratio_text(pair.ratio) if pair.ratio else "–", note)
 
 
-def _settings(section: Section, point: Point) -> tuple[str, ...]:
+def settings(section: Section, point: Point) -> tuple[str, ...]:
     settings = dict(zip(section.factors, point, strict=True))
     return tuple(value_text(settings[name]) for name in section.varying)
 
 
-def _heads(section: Section) -> tuple[str, ...]:
+def heads(section: Section) -> tuple[str, ...]:
     return tuple(factor_axis(name) for name in section.varying)
 
 

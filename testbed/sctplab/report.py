@@ -17,6 +17,7 @@ from matplotlib.figure import Figure as MplFigure
 
 from sctplab import layout, page
 from sctplab.canvas import COLOURS, GRID, INK, PAPER, save
+from sctplab.contrasts import contrast_table
 from sctplab.errors import LabError
 from sctplab.load_records import load_runs
 from sctplab.page import Table
@@ -112,7 +113,7 @@ def _asked(
 
 def _contrasts(section: Section, contrasts: Sequence[Contrast]) -> Iterator[tuple[Image | None, Table]]:
     for contrast in contrasts:
-        table = page.contrast_table(section, contrast)
+        table = contrast_table(section, contrast)
         if table.rows:
             yield None, table
 

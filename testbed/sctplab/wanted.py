@@ -19,7 +19,7 @@
 
     [[contrasts]]                     # a table: all other values of the factor against this one, by seed
     metric = "transfer_s"
-    factor = "pmr"
+    factor = "pmr"                    # or "variant"
     against = 5
 
 No part of a run's spec: what is drawn does not change what is measured, and records keep their names.
@@ -38,6 +38,7 @@ from sctplab.errors import LabError
 
 SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
 KEYS = ("plots", "contrasts")
+VARIANT = "variant"
 FACTOR = text(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a factor")
 METRIC = text(r"[a-z][a-z0-9_]*(\.[a-z0-9_-]+)?", "the name of a metric")
 
@@ -76,14 +77,14 @@ class Plot:
 
 @dataclass(frozen=True)
 class Contrast:
-    """A table of ratios over the common seeds."""
+    """A table of ratios over the common seeds: values of a factor, or variants, against one of them."""
 
     metric: str = field(metadata=METRIC)
     factor: str = field(metadata=FACTOR)
     against: int | float | str = field(metadata=check(_scalar))
 
     def factors(self) -> tuple[str, ...]:
-        return (self.factor,)
+        return () if self.factor == VARIANT else (self.factor,)
 
 
 @dataclass(frozen=True)

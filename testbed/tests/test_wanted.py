@@ -112,6 +112,32 @@ def test_a_contrast_is_seed_by_seed(folder: Path) -> None:
     assert table.count("× 1.000 [1.000, 1.000]") == 2
 
 
+def test_variants_are_contrasted_on_the_same_kernel_where_they_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wanted, "SCENARIOS", tmp_path)
+    (tmp_path / "asked.toml").write_text(
+        '# Which?\n[[contrasts]]\nmetric = "transfer_s"\nfactor = "variant"\nagainst = "alone"\n'
+    )
+    times = {
+        ("stock", "alone"): 100,
+        ("patched", "alone"): 50,
+        ("stock", "other"): 90,
+        ("patched", "cmt"): 20,
+    }
+    runs = [
+        record(
+            scenario="asked", kernel=kernel, variant=variant, seed=seed, metrics={"transfer_s": time + seed}
+        )
+        for (kernel, variant), time in times.items()
+        for seed in (0, 1)
+    ]
+    page = make_report(write(tmp_path / "results", *runs)).read_text()
+    table = page.split('<table aria-label="Transfer time against variant = alone">')[1].split("</table>")[0]
+    assert "× 0.900 [" in table and "× 0.406 [" in table  # 90 of 100 on stock, 20 of 50 on patched
+    assert table.count("×") == 2
+
+
 def test_numbers_written_as_a_reference_are_read_back(folder: Path, tmp_path: Path) -> None:
     section = sections(load_runs(folder))[0]
     plots = wanted.of_scenario("asked").plots
