@@ -98,11 +98,13 @@ def choice(*names: str) -> dict[str, Check]:
     return check(read)
 
 
-def names(expected: str) -> dict[str, Check]:
-    """A list of strings, kept as a tuple."""
+def names(expected: str, pattern: str = ".*") -> dict[str, Check]:
+    """A list of strings, each of which matches PATTERN as a whole; kept as a tuple."""
 
     def read(value: object, at: At) -> tuple[str, ...]:
-        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        if not isinstance(value, (list, tuple)) or not all(
+            isinstance(item, str) and re.fullmatch(pattern, item) for item in value
+        ):
             raise at.refuse(value, f"a list of {expected}")
         return tuple(value)
 

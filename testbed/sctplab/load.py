@@ -72,6 +72,11 @@ def switch(name: str, on: bool) -> list[str]:
     return [f"--{name}"] if on else []
 
 
+def raw(options: tuple[str, ...] | None) -> list[str]:
+    """Socket options that mpflow has no name for."""
+    return [word for one in options or () for word in ("--sockopt", one)]
+
+
 def common_commands() -> list[Command]:
     """Buffer limits, in all namespaces that know them."""
     caps = [command("", f"sysctl -q -w net.core.{kind}mem_max={BUFFER_CAP}") for kind in "rw"]
@@ -105,7 +110,7 @@ def mpflow_pair(
     recv = [means.mpflow, "recv", "--bind", every, *both]
     recv += option("sack-delay", flow.sack_delay_ms) + option("sack-freq", flow.sack_freq)
     recv += switch("messages-log", flow.message_log) + option("series", means.series_ms / 1000 or None)
-    recv += switch("progress-log", flow.kind == "sctp-striped")
+    recv += switch("progress-log", flow.kind == "sctp-striped") + raw(flow.receiver_sockopts)
     send = [means.mpflow, "send", "--bind", near, "--to", far, *both, *end_options(flow)]
     send += option("size", flow.message_b) + option("seed", means.payload_seed)
     send += option("interval-us", round(flow.interval_ms * 1000) or None)
@@ -116,7 +121,7 @@ def mpflow_pair(
     send += option("streams", flow.streams if flow.streams > 1 else None)
     send += option("rtx-policy", flow.rtx_policy) + option("dormant-policy", flow.dormant_policy)
     send += option("failover-heartbeat", flow.failover_heartbeat)
-    send += option("primary", flow.primary and address(topology, receiver, flow.primary))
+    send += option("primary", flow.primary and address(topology, receiver, flow.primary)) + raw(flow.sockopts)
     setup = mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else ()
     ready = '"event": "ready"'
     return Load(name, flow.start_s, flow.background, Process(receiver, tuple(recv), ready),

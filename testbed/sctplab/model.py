@@ -35,6 +35,9 @@ HOSTS = ("host1", "host2")
 FLAVOURS = ("stock", "patched")
 BUILDS = ("plain", "debug")  # debug: with the kernel's own checks of memory, locks and life of objects
 NAME = text(r"[a-z][a-z0-9_-]{0,10}", "a name of 1 to 11 small letters, digits, - or _")
+SOCKOPTS = names(
+    "socket options such as sctp:21:00 (LEVEL:OPTION:HEX)", r"[a-z0-9]+:[0-9]+:([0-9a-fA-F]{2})+"
+)
 LABEL = text(r"[A-Za-z0-9][A-Za-z0-9._+-]*", "a name of letters, digits and . _ + -")
 BUFFER_KB = 16384  # default socket buffer: 16 MB, several times the largest bandwidth-delay product here
 
@@ -60,6 +63,7 @@ class Direction:
     gemodel: GeModel | None = field(default=None, metadata=table(GeModel))
     reorder_pct: float = field(default=0.0, metadata=number(0, 100, "percent"))
     queue_pkts: int = field(default=1000, metadata=count(1, 1000000, "packets"))
+    ecn: bool | None = field(default=None, metadata=flag())
     seed: int | None = field(
         default=None, metadata=count(0, 2**32 - 1, "seed; left out: from the run's seed")
     )
@@ -145,6 +149,8 @@ class Flow:
     rtx_policy: str | None = field(default=None, metadata=LABEL)
     failover_heartbeat: int | None = field(default=None, metadata=count(0, 1, "off, on"))
     dormant_policy: str | None = field(default=None, metadata=choice("kernel", "hop", "primary", "last"))
+    sockopts: tuple[str, ...] | None = field(default=None, metadata=SOCKOPTS)
+    receiver_sockopts: tuple[str, ...] | None = field(default=None, metadata=SOCKOPTS)
 
     def validate(self, at: At) -> None:
         ends = [key for key in LASTS if getattr(self, key) is not None]
@@ -266,6 +272,8 @@ class RunSpec:
             where = at.inside(f"events {i}")
             known_path(event.path, known, where("path"))
             for one in directions(event.direction):
+                if event.action == "cut" and getattr(self.topology.path(event.path), one).ecn:
+                    raise where("path").refuse(event.path, "a path without ecn, which would save packets")
                 changed(getattr(self.topology.path(event.path), one), event.values, where.inside("values"))
 
     @property

@@ -198,6 +198,8 @@ def netem(
         words += f" loss gemodel {model.p:g}% {model.r:g}% {model.one_h:g}% {model.one_k:g}%"
     else:
         words += f" loss random {values.loss_pct:g}%"
+    if values.ecn:
+        words += " ecn"
     if values.reorder_pct:
         words += f" reorder {values.reorder_pct:g}%"
     return command(where, f"{words} rate {round(values.rate_mbit * 1e6)}bit seed {own}")

@@ -287,6 +287,22 @@ def test_the_primary_path_reaches_the_sender() -> None:
     assert argv[argv.index("--primary") + 1] == address(spec.topology, "host2", "primary")
 
 
+def test_other_socket_options_reach_mpflow_in_order() -> None:
+    options = {
+        "sockopts": ["sctp:18:01000000", "sctp:125:0000000001000000"],
+        "receiver_sockopts": ["sctp:21:00"],
+    }
+    flow = build(Flow, {"name": "f", "messages": 1, **options}, At("file", ""))
+    spec = expand(load(scenario.find("caro")), {}, Choice(("patched",), repeat=1))[0]
+    made = mpflow(flow, spec.topology, 0, Means("mpflow", 1))[0]
+    assert " ".join(made.sender.argv).endswith(
+        "--sockopt sctp:18:01000000 --sockopt sctp:125:0000000001000000"
+    )
+    assert made.receiver.argv[-2:] == ("--sockopt", "sctp:21:00")
+    with pytest.raises(LabError, match="LEVEL:OPTION:HEX"):
+        build(Flow, {"name": "f", "messages": 1, "sockopts": ["sctp:21"]}, At("file", ""))
+
+
 def test_a_striped_flow_is_one_association_per_path() -> None:
     spec = expand(load(scenario.find("demo")), {}, Choice(("stock",), repeat=1))[0]
     flow = Flow("main", kind="sctp-striped", size_mb=8)

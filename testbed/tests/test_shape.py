@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """Golden command lists: what a topology and its events turn into."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sctplab import plan, scenario
-from sctplab.checks import At, build
+from sctplab.checks import At, build, plain
 from sctplab.errors import LabError
-from sctplab.model import Direction, Event, GeModel, RunSpec, Topology
+from sctplab.model import Direction, Event, Flow, GeModel, RunSpec, Topology
 from sctplab.model import Path as LinkPath
 from sctplab.shape import build_commands, netem, pasteable
 
@@ -41,6 +42,10 @@ def test_build_commands_are_golden(families: tuple[str, ...]) -> None:
         (
             Direction(1, 20, gemodel=GeModel(p=1, r=30, one_h=80, one_k=0.1)),
             "limit 1000 delay 20ms loss gemodel 1% 30% 80% 0.1% rate 1000000bit seed 7",
+        ),
+        (
+            Direction(1, 20, loss_pct=1, ecn=True),
+            "limit 1000 delay 20ms loss random 1% ecn rate 1000000bit seed 7",
         ),
         (
             Direction(1, 20, reorder_pct=3),
@@ -109,6 +114,18 @@ def test_host_events(spec: RunSpec) -> None:
     assert "ip netns exec mid-path1 ip link set to-host1 up" in made[1][1]
     assert made[2][1] == ["ip netns exec host2 ip addr del 10.2.2.1/24 dev path2"]
     assert any("route replace default via 10.2.2.254" in line for line in made[3][1])
+
+
+def test_a_path_whose_losses_are_marks_cannot_be_cut(spec: RunSpec) -> None:
+    """tc can switch ecn on and not off again: packets would be marked in place of lost."""
+    marks = replace(LINK, ecn=True)
+    found = plain(
+        replace(spec, topology=Topology((LinkPath("path1", marks, LINK),)), flows=(Flow("f", messages=1),))
+    )
+    cuts = [plain(Event(1, "cut", "path1", direction)) for direction in ("reverse", "forward")]
+    build(RunSpec, {**found, "events": cuts[:1]}, At("file", ""))
+    with pytest.raises(LabError, match="a path without ecn"):
+        build(RunSpec, {**found, "events": cuts}, At("file", ""))
 
 
 def test_impossible_directions_are_refused() -> None:
