@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sctplab import flaps, plan, record, runner, scenario, toolbox
+from sctplab import generated, plan, record, runner, scenario, toolbox
 from sctplab.errors import LabError
 from sctplab.model import BUILDS, FLAVOURS, RunSpec
 from sctplab.place import get
@@ -113,7 +113,8 @@ def add_ns2(ns2_parser: argparse.ArgumentParser) -> None:
 def list_scenarios(_: argparse.Namespace) -> int:
     for name in scenario.names():
         print(f"{name:20} {scenario.load(scenario.find(name)).question}")
-    print(f"{flaps.NAME:20} {flaps.QUESTION}")
+    for drawn in generated.SCENARIOS.values():
+        print(f"{drawn.name:20} {drawn.question}")
     return 0
 
 
@@ -145,10 +146,10 @@ def specs_of(options: argparse.Namespace) -> list[RunSpec]:
 
 def specs_named(name: str, assignments: list[str], choice: scenario.Choice) -> list[RunSpec]:
     """The runs of one scenario, from its file or drawn from their seeds."""
-    if name == flaps.NAME:
+    if name in generated.SCENARIOS:
         if assignments:
             raise LabError(f"--set {assignments[0]}: {name} has no factors, all is drawn from the seed")
-        return flaps.expand(choice)
+        return generated.SCENARIOS[name].expand(choice)
     found = scenario.load(scenario.find(name))
     return scenario.expand(found, scenario.set_factors(found, assignments), choice)
 

@@ -1,29 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0
 """Random outages: what is drawn keeps its promises and follows from the seed alone."""
 
+import json
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 from sctplab import flaps, outages
 from sctplab.checks import At, build, plain
+from sctplab.draw import Draw, most_timeouts, names
 from sctplab.model import RunSpec
 from sctplab.outages import Outage
 from sctplab.scenario import Choice
 
 SEEDS = range(1, 201)
 CUT = {"action": "cut", "direction": "both"}
+DRAWN = Path(__file__).parent / "golden" / "flaps.json"  # seed -> what was drawn for a patched kernel
 
 
 def drawn(seed: int) -> tuple[RunSpec, list[Outage]]:
     spec = flaps.spec(seed, "patched", Choice())
-    return spec, flaps.schedule(flaps.Draw(seed), spec.topology)
+    return spec, flaps.schedule(Draw(flaps.NAME, seed), spec.topology)
 
 
 def test_a_spec_follows_from_its_seed() -> None:
     one, again, other = (flaps.spec(seed, "patched", Choice()) for seed in (7, 7, 8))
     assert one == again
     assert one.events != other.events and one.topology != other.topology
+
+
+def holds(whole: Any, part: Any) -> bool:
+    """Whether WHOLE says what PART says, in the same order; it may have more keys."""
+    if isinstance(part, dict):
+        common = [key for key in whole if key in part]
+        return common == list(part) and all(holds(whole[key], part[key]) for key in part)
+    if isinstance(part, list):
+        return len(whole) == len(part) and all(map(holds, whole, part))
+    return bool(whole == part)
+
+
+@pytest.mark.parametrize("seed", ["1", "17"])
+def test_a_seed_means_the_same_for_ever(seed: str) -> None:
+    assert holds(plain(flaps.spec(int(seed), "patched", Choice())), json.loads(DRAWN.read_text())[seed])
 
 
 def test_kernels_differ_in_settings_only() -> None:
@@ -48,16 +68,14 @@ def test_everything_is_mended_before_the_flows_end() -> None:
 
 
 def test_most_seeds_leave_one_path_up_and_some_do_not() -> None:
-    gaps = sum(
-        bool(outages.all_down(broken, flaps.names(spec.topology))) for spec, broken in map(drawn, SEEDS)
-    )
+    gaps = sum(bool(outages.all_down(broken, names(spec.topology))) for spec, broken in map(drawn, SEEDS))
     assert 0.1 * len(SEEDS) < gaps < 0.4 * len(SEEDS)
 
 
 def test_outages_of_a_path_follow_each_other() -> None:
     for seed in SEEDS:
         spec, broken = drawn(seed)
-        for name in flaps.names(spec.topology):
+        for name in names(spec.topology):
             own = [outage for outage in broken if outage.path == name]
             assert all(one.start_s < one.end_s < later.start_s for one, later in pairwise(own))
 
@@ -80,9 +98,9 @@ def test_the_limit_is_stocks_where_the_sender_can_find_the_path_that_is_up() -> 
         searches = (
             settings["net.sctp.dormant_policy"] == "hop" or settings["net.sctp.failover_heartbeat"] == "1"
         )
-        one_is_up = not outages.all_down(broken, flaps.names(spec.topology))
+        one_is_up = not outages.all_down(broken, names(spec.topology))
         assert (settings["net.sctp.association_max_retrans"] == "10") == (searches and one_is_up)
 
 
 def test_a_limit_that_no_sender_reaches() -> None:
-    assert flaps.most_timeouts(paths=2, seconds=10, rto_min_ms=100) > 200
+    assert most_timeouts(paths=2, seconds=10, rto_min_ms=100) > 200

@@ -12,7 +12,7 @@ from sctplab import cli, flaps, runner
 from sctplab.scenario import Choice
 
 pytestmark = pytest.mark.kernel
-SEEDS = range(1, flaps.REPEAT + 1)
+SEEDS = range(1, flaps.SCENARIO.repeat + 1)
 
 
 @pytest.fixture(scope="module")
