@@ -23,7 +23,7 @@ from sctplab.shape import address
 
 NANOSECONDS = b"\x4d\x3c\xb2\xa1"  # magic of a little-endian pcap file with nanosecond times
 FILE_HEADER, PACKET_HEADER = 24, 16
-ETHERNET, IPV6 = 14, 40
+ETHERNET, IPV6, SCTP_HEADER = 14, 40, 12
 KINDS = {number: name for name, number in vars(dpkt.sctp).items() if name.isupper() and name != "SCTP"}
 ALL_TSNS = 1 << 32
 
@@ -97,9 +97,8 @@ def chunks(folder: Path, topology: Topology, host: str) -> Iterator[Chunk]:
         if found is None:
             continue
         direction = outward if found[0] in own else inward
-        content = dpkt.sctp.SCTP(found[1])
-        ports = (content.sport, content.dport)
-        for one in content.chunks:
+        ports = (number_at(found[1], 0, 2), number_at(found[1], 2, 2))
+        for one in chunks_of(found[1]):
             kind = KINDS.get(one.type, f"0x{one.type:02x}")
             if kind in ("INIT", "INIT_ACK"):
                 first[ports] = number_at(one.data, 12)
@@ -129,6 +128,14 @@ def sctp_of(frame: bytes) -> tuple[bytes, bytes] | None:
         start = ETHERNET + IPV6
         return frame[22:38], frame[start : start + number_at(frame, 18, 2)]
     return None
+
+
+def chunks_of(packet: bytes) -> Iterator[Any]:
+    """The chunks of an SCTP packet, each filled up to a multiple of 4 bytes (dpkt fills up DATA only)."""
+    at = SCTP_HEADER
+    while at < len(packet):
+        yield (one := dpkt.sctp.Chunk(packet[at:]))
+        at += max(4, one.len + -one.len % 4)
 
 
 def number_at(data: bytes, at: int, size: int = 4) -> int:

@@ -74,16 +74,17 @@ def handshake() -> list[tuple[float, bytes]]:
 
 def test_both_paths_are_one_story(tmp_path: Path) -> None:
     write(tmp_path, "path1", *handshake(), (0.2, frame(*PATH1, data(2**32 - 1), data(0, 8))),
-          (0.5, frame(*PATH1_BACK, sack(0, (2, 2), (4, 6)), chunk(4, b"beat"))))  # fmt: skip
+          (0.5, frame(*PATH1_BACK, sack(0, (2, 2), (4, 6)), chunk(4, b"beats"), chunk(14, b""))))  # fmt: skip
     write(tmp_path, "path2", (0.3, frame(*PATH2, data(1))))
     found = read(tmp_path)
-    assert [one.kind for one in found] == ["INIT", "INIT_ACK", "DATA", "DATA", "DATA", "SACK", "HEARTBEAT"]
-    assert [one.packet for one in found] == [1, 2, 3, 3, 4, 5, 5]
+    last = ["SACK", "HEARTBEAT", "SHUTDOWN_COMPLETE"]
+    assert [one.kind for one in found] == ["INIT", "INIT_ACK", "DATA", "DATA", "DATA", *last]
+    assert [one.packet for one in found] == [1, 2, 3, 3, 4, 5, 5, 5]
     assert [one.tsn for one in found if one.kind == "DATA"] == [1, 2, 3]
-    assert [one.path for one in found] == ["path1"] * 4 + ["path2"] + ["path1"] * 2
-    assert [one.direction for one in found] == ["forward", "reverse", *["forward"] * 3, *["reverse"] * 2]
+    assert [one.path for one in found] == ["path1"] * 4 + ["path2"] + ["path1"] * 3
+    assert [one.direction for one in found] == ["forward", "reverse", *["forward"] * 3, *["reverse"] * 3]
     assert (found[5].cum_tsn, found[5].gaps) == (2, ((4, 4), (6, 8)))
-    assert [one.flags for one in found] == [0, 0, 0, 0, 0, 0x80, 0]
+    assert [one.flags for one in found] == [0, 0, 0, 0, 0, 0x80, 0, 0]
     assert found[4].time_ns == START * 10**9 + 300_000_000 and found[4].ports == THERE
 
 
