@@ -61,6 +61,8 @@ def parser() -> argparse.ArgumentParser:
     report = add(commands, "report", make_report, "summary.csv, plots and report.html from records")
     report.add_argument("dir", type=Path)
     add_ns2(add(commands, "ns2", ns2_reference, "a scenario's runs by ns-2, as a reference file beside ours"))
+    judge = add(commands, "judge", judge_results, "drawn runs that stall or lose to a single path")
+    judge.add_argument("dir", type=Path)
     compare = add(commands, "compare", compare_results, "two results side by side")
     compare.add_argument("a", type=Path)
     compare.add_argument("b", type=Path)
@@ -268,6 +270,14 @@ def ns2_reference(options: argparse.Namespace) -> int:
         ns2.write_reference(specs, asked, options.out, shown)
     print(options.out)
     return 0
+
+
+def judge_results(options: argparse.Namespace) -> int:
+    from sctplab import judge
+
+    told, counted = judge.complaints(options.dir)
+    print("\n".join([*told, counted]))
+    return 1 if told else 0
 
 
 def compare_results(options: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The scenarios that have no file, by name."""
 
-from sctplab import flaps
+from sctplab import cmt_random, flaps
 
-SCENARIOS = {one.name: one for one in (flaps.SCENARIO,)}
+SCENARIOS = {one.name: one for one in (cmt_random.SCENARIO, flaps.SCENARIO)}

@@ -73,6 +73,8 @@ class Direction:
             raise at("gemodel").refuse("gemodel and loss_pct", "one of the two", "remove loss_pct")
         if self.reorder_pct and not self.delay_ms:
             raise at("reorder_pct").refuse(self.reorder_pct, "a delay_ms above 0 to overtake", "set delay_ms")
+        if self.ecn and not (self.loss_pct or self.gemodel):
+            raise at("ecn").refuse(self.ecn, "losses to turn into marks", "set loss_pct or remove ecn")
         if self.jitter_ms > self.delay_ms:
             raise at("jitter_ms").refuse(self.jitter_ms, "at most delay_ms", "lower it or raise delay_ms")
 

@@ -78,3 +78,14 @@ def all_down(outages: Sequence[Outage], paths: Sequence[str]) -> list[Interval]:
 def events(outages: Sequence[Outage]) -> tuple[Event, ...]:
     """What the laboratory does for these outages, in order of time."""
     return tuple(sorted((event for one in outages for event in one.events()), key=lambda event: event.at_s))
+
+
+def of_events(happened: Sequence[Event]) -> list[Outage]:
+    """The outages that such events make: each lasts until the next event of its path."""
+    found = []
+    for path in sorted({event.path for event in happened}):
+        own = [event for event in happened if event.path == path]
+        found += [
+            Outage(path, one.at_s, other.at_s, {}) for one, other in zip(own[::2], own[1::2], strict=True)
+        ]
+    return found

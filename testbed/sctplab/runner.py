@@ -116,6 +116,7 @@ def finish(
         made["kernel_log"] = result.get("kernel_log", ended.console.splitlines()[-LAST_LINES:])
     if "start_t" not in result:
         return made
+    made["start_t"] = result["start_t"]
     hosts = result["before"]
     counters = {host: collect.deltas(result["before"][host], result["after"][host]) for host in hosts}
     paths = [collect.path_counters(path, result["links"]) for path in spec.topology.paths]

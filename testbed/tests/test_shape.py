@@ -118,7 +118,7 @@ def test_host_events(spec: RunSpec) -> None:
 
 def test_a_path_whose_losses_are_marks_cannot_be_cut(spec: RunSpec) -> None:
     """tc can switch ecn on and not off again: packets would be marked in place of lost."""
-    marks = replace(LINK, ecn=True)
+    marks = replace(LINK, loss_pct=1, ecn=True)
     found = plain(
         replace(spec, topology=Topology((LinkPath("path1", marks, LINK),)), flows=(Flow("f", messages=1),))
     )
@@ -133,6 +133,7 @@ def test_impossible_directions_are_refused() -> None:
         ({"rate_mbit": 1, "loss_pct": 1, "gemodel": {"p": 1, "r": 1}}, "gemodel"),
         ({"rate_mbit": 1, "reorder_pct": 5}, "reorder_pct"),
         ({"rate_mbit": 1, "delay_ms": 5, "jitter_ms": 6}, "jitter_ms"),
+        ({"rate_mbit": 1, "ecn": True}, "ecn"),
         ({"rate_mbit": 0}, "rate_mbit"),
         ({"delay_ms": 5}, "rate_mbit"),
     ]:

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What explains a wait, and which records are complained of. Expected figures are worked out by hand."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sctplab import cmt_random, judge, stalls
+from sctplab.checks import plain
+from sctplab.model import Direction, Event, Flow, HostSettings, RunSpec, Topology
+from sctplab.model import Path as LinkPath
+from sctplab.scenario import Choice
+from tests.lab_run import lab
+
+# A full packet takes 12.112 ms, so a full queue of 20 takes 242.24 ms.
+LINK = Direction(1, 20, queue_pkts=20)
+SETTINGS = {"rto_min": 500, "rto_initial": 500, "rto_max": 2000, "hb_interval": 1000, "path_max_retrans": 2}
+FLOW = Flow("flow1", size_mb=1.4, sack_delay_ms=100)
+ROUND_TRIP_S = 0.24224 + 0.032112 + 0.1
+
+
+def spec(*events: Event, flow: Flow = FLOW, settings: dict[str, int] | None = None) -> RunSpec:
+    paths = tuple(LinkPath(name, LINK, LINK) for name in ("path1", "path2"))
+    values = {f"net.sctp.{name}": str(value) for name, value in {**SETTINGS, **(settings or {})}.items()}
+    return replace(
+        cmt_random.spec(1, "patched", Choice()),
+        topology=Topology(paths),
+        flows=(flow,),
+        events=events,
+        sysctl=HostSettings(values, values),
+    )
+
+
+def outage(path: str, start_s: float, end_s: float) -> tuple[Event, Event]:
+    return Event(start_s, "cut", path), Event(end_s, "heal", path)
+
+
+def costs(run: RunSpec, begin_s: float, gap_s: float, timeouts: int = 0) -> dict[str, float]:
+    return dict(stalls.reasons(run, run.flows[0], (begin_s, begin_s + gap_s), timeouts))
+
+
+def test_round_trips_end_in_an_empty_and_in_a_full_queue() -> None:
+    found = stalls.round_trips(spec(), FLOW, spec().topology.paths[0])
+    assert found == pytest.approx((0.04, ROUND_TRIP_S))
+
+
+def test_opposite_flows_fill_the_way_back_too() -> None:
+    run = replace(spec(), flows=(FLOW, replace(FLOW, name="flow2", reverse=True)))
+    assert stalls.round_trips(run, FLOW, run.topology.paths[0])[1] == pytest.approx(2 * 0.24224 + 0.1)
+
+
+def test_the_timeout_is_that_of_round_trips_that_vary_most() -> None:
+    run = spec()
+    assert stalls.rto(run, FLOW, run.topology.paths[0]) == pytest.approx(
+        ROUND_TRIP_S + 4 * (ROUND_TRIP_S - 0.04)
+    )
+    capped = spec(settings={"rto_max": 1000})
+    assert stalls.rto(capped, FLOW, capped.topology.paths[0]) == 1
+
+
+def test_a_chunk_of_a_clean_path_may_be_lost_twice() -> None:
+    """1000 packets: three times in a row 1e-9, in one of them 1e-6; twice 1e-3."""
+    assert stalls.losses_in_a_row(spec(), FLOW) == 2
+
+
+def test_losses_explain_no_more_than_the_timeouts_that_were_counted() -> None:
+    first = stalls.rto(spec(), FLOW, spec().topology.paths[0])
+    none, one, many = (costs(spec(), 1, 1, timeouts)["losses"] for timeouts in (0, 1, 500))
+    assert none == 0
+    assert one == pytest.approx(1.1 * first)
+    assert many == pytest.approx(1.1 * (first + 2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "timeouts"),
+    [
+        ({}, 1),
+        ({"pf_retrans": 1}, 2),
+        ({"pf_enable": 0}, 3),
+        ({"pf_retrans": 9}, 3),
+        ({"pf_enable": 0, "path_max_retrans": 0}, 1),
+    ],
+)
+def test_a_path_is_left_when_it_is_potentially_failed_or_inactive(
+    settings: dict[str, int], timeouts: int
+) -> None:
+    assert stalls.timeouts_until_left(spec(settings=settings)) == timeouts
+
+
+def test_an_outage_explains_the_gaps_that_it_overlaps() -> None:
+    run = spec(*outage("path2", 3, 4))
+    cost = ROUND_TRIP_S + 1.1 * stalls.rto(run, FLOW, run.topology.paths[1])
+    assert costs(run, 3.5, 1)["path2 down at 3 s"] == pytest.approx(cost)
+    assert "path2 down at 3 s" in costs(run, 4.5, 1)
+    assert "path2 down at 3 s" not in costs(run, 1, 1.9)
+    assert "path2 down at 3 s" not in costs(run, 4 + cost, 1)
+
+
+def test_an_outage_of_another_flows_path_explains_nothing() -> None:
+    run = spec(*outage("path2", 3, 4), flow=replace(FLOW, paths=("path1",)))
+    assert costs(run, 3.5, 1).keys() == {"pace and round trips", "losses"}
+
+
+def test_a_path_that_has_just_come_back_is_not_known_to_be_up() -> None:
+    """A heartbeat may take hb_interval and one and a half RTO.Max: 1 + 3 s, a tenth later at most."""
+    run = spec(*outage("path1", 1, 5), *outage("path2", 6, 20))
+    assert stalls.blind_moments(run) == [(6, pytest.approx(5 + 1.1 * 4 + ROUND_TRIP_S))]
+    assert stalls.blind_moments(spec(*outage("path1", 1, 5), *outage("path2", 10, 20))) == []
+    probing = spec(*outage("path1", 1, 5), *outage("path2", 6, 20), settings={"failover_heartbeat": 1})
+    assert stalls.blind_moments(probing) == [(6, pytest.approx(5 + 1.1 * 2 + ROUND_TRIP_S))]
+
+
+def record(run: RunSpec, goodput_mbit: float = 1.0, gap_s: float = 0.1, **more: Any) -> dict[str, Any]:
+    """As much of a record as is judged; the gap begins 2 s after the start."""
+    return {
+        "format": 1,
+        "status": "ok",
+        "reason": "",
+        "spec": plain(run),
+        "start_t": 1000.0,
+        "metrics": {"goodput_mbit": goodput_mbit},
+        "counters": {"host1": {"SctpT3RtxExpireds": 0}, "host2": {}},
+        "flows": [{"name": "flow1", "receiver": {"max_gap_s": gap_s, "max_gap_t": 1002.0}}],
+        **more,
+    }
+
+
+def judged(folder: Path, *records: dict[str, Any]) -> tuple[list[str], str]:
+    for number, one in enumerate(records):
+        (folder / f"{number}.json").write_text(json.dumps(one))
+    return judge.complaints(folder)
+
+
+def test_a_wait_without_a_reason_is_a_complaint(tmp_path: Path) -> None:
+    told, counted = judged(tmp_path, record(spec()), record(spec(), gap_s=4))
+    assert len(told) == 1 and "flow1: nothing arrived for 4.00 s at 2.00 s; explained: pace" in told[0]
+    assert counted == "2 runs, 0 races; 1 complaints"
+
+
+def test_the_same_wait_in_an_outage_is_none(tmp_path: Path) -> None:
+    slow = {"pf_enable": 0, "path_max_retrans": 5}
+    assert judged(tmp_path, record(spec(*outage("path1", 2, 9), settings=slow), gap_s=4))[0] == []
+
+
+def test_a_run_that_is_not_ok_is_a_complaint(tmp_path: Path) -> None:
+    told, _ = judged(tmp_path, record(spec(), status="failed", reason="kernel: WARNING: CPU"))
+    assert len(told) == 1 and told[0].endswith(": failed: kernel: WARNING: CPU")
+
+
+def test_the_best_path_alone_is_the_measure(tmp_path: Path) -> None:
+    whole = spec()
+    alone = [cmt_random.alone(whole, name) for name in ("path1", "path2")]
+    slow = [record(whole, 8.9), record(alone[0], 10), record(alone[1], 5)]
+    told, counted = judged(tmp_path, *slow)
+    assert len(told) == 1 and "8.900 Mbit/s over all paths, 10.000 over path1" in told[0]
+    assert counted == "3 runs, 1 races, least 0.890; 1 complaints"
+    assert judged(tmp_path, record(whole, 9.1))[0] == []
+
+
+def test_seeds_and_kernels_do_not_race_each_other(tmp_path: Path) -> None:
+    alone = cmt_random.alone(spec(), "path1")
+    others = (replace(alone, seed=2), replace(alone, kernel="stock"))
+    told, _ = judged(tmp_path, record(spec(), 1), *(record(other, 10) for other in others))
+    assert told == []
+
+
+def test_the_command_tells_and_fails(tmp_path: Path) -> None:
+    judged(tmp_path, record(spec()))
+    assert (lab("judge", str(tmp_path)).returncode, lab("judge", str(tmp_path)).stdout) == (
+        0,
+        "1 runs, 0 races; 0 complaints\n",
+    )
+    judged(tmp_path, record(spec(), gap_s=4))
+    assert lab("judge", str(tmp_path)).returncode == 1
+    nothing = lab("judge", str(tmp_path / "none"))
+    assert nothing.returncode == 2 and nothing.stderr.count("\n") == 1
