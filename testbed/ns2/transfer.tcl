@@ -2,8 +2,9 @@
 # One SCTP transfer over disjoint paths in ns-2. usage: ns transfer.tcl DICT
 # testbed/sctplab/ns2.py writes DICT from a run's spec and reads what comes out:
 #   primary ID     the number of the primary destination's node
+#   path ID S      the number of a path's far node, and its delay
 #   r TIME ...     every packet with DATA that arrives at the receiver, with its TSN
-#   time: ...      every change of the sender's error and timeout counters
+#   time: ...      every change of the sender's error and timeout counters, when asked for
 set run [lindex $argv 0]
 proc get {key} { dict get $::run $key }
 
@@ -49,21 +50,24 @@ foreach path [get paths] {
   direction $b $a [dict get $path reverse]
   trace-arrivals $a $b
   lappend far $b
+  puts "path [$b id] [expr {[dict get $path forward delay_ms] / 1000.0}]"
   lappend arrivals [$ns monitor-queue $a $b ""]
 }
 
-set sender [new Agent/SCTP/[get agent]]
-set receiver [new Agent/SCTP]
+set sender [new Agent/[get agent]]
+set receiver [new Agent/[get receiver]]
 $ns multihome-attach-agent $here $sender
 $ns multihome-attach-agent $there $receiver
 foreach end [list $sender $receiver] {
   dict for {name value} [get both] { $end set $name $value }
 }
 dict for {name value} [get sender] { $sender set $name $value }
-$sender attach stdout
-$sender trace errorCount_
-$sender trace timeoutCount_
-$sender trace frCount_
+if {[get counters]} {
+  $sender attach stdout
+  $sender trace errorCount_
+  $sender trace timeoutCount_
+  $sender trace frCount_
+}
 $ns connect $sender $receiver
 $sender set-primary-destination [lindex $far 0]
 puts "primary [[lindex $far 0] id]"

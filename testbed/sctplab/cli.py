@@ -105,8 +105,10 @@ def add_ns2(ns2_parser: argparse.ArgumentParser) -> None:
     option("--repeat", type=whole(1), help="seeds per cell (default: the scenario's)")
     option("--first-seed", type=whole(0), default=1)
     option("--jobs", type=whole(1), help="runs at a time (default: number of CPUs)")
+    option("--variant", metavar="NAME[,NAME]", help="of the scenario's variants (default: all)")
     senders = (
-        "sender, may be given again (default: Caro's two, and one that counts its window as the kernel does)"
+        "sender, may be given again (default: CMT or one per path where the paths are shared, else Caro's two"
+        " and one that counts its window as the kernel does)"
     )
     option("--agent", action="append", metavar="CLASS[:VARIABLE=VALUE,...]", help=senders)
     option("--out", type=Path, required=True, metavar="CSV", help="file to write")
@@ -256,20 +258,31 @@ def make_report(options: argparse.Namespace) -> int:
 
 
 def ns2_reference(options: argparse.Namespace) -> int:
-    from sctplab import ns2
+    from sctplab import ns2, ns2_agents
 
     found = scenario.load(scenario.find(options.scenario))
     choice = scenario.Choice(("patched",), repeat=options.repeat, first_seed=options.first_seed)
     specs = scenario.expand(found, scenario.set_factors(found, options.set), choice)
     asked = ns2.Asked(
-        tuple(map(ns2.agent, options.agent or ns2.AGENTS)),
+        tuple(map(ns2_agents.agent, options.agent or ())),
         options.jobs or runner.default_workers(),
         shlex.join(["testbed/lab", *sys.argv[1:]]),
     )
-    with progress(len(specs) * len(asked.agents), 0) as shown:
-        ns2.write_reference(specs, asked, options.out, shown)
+    runs = ns2.todo(of_variants(found, specs, options.variant), asked.agents)
+    with progress(len(runs), 0) as shown:
+        ns2.write_reference(runs, asked, options.out, shown)
     print(options.out)
     return 0
+
+
+def of_variants(found: scenario.Scenario, specs: list[RunSpec], names: str | None) -> list[RunSpec]:
+    """Those of the variants in a comma list, or all; raises LabError for a name that is none."""
+    wanted = names.split(",") if names else list(found.variants)
+    for name in wanted:
+        if name not in found.variants:
+            known = ", ".join(found.variants)
+            raise LabError(f"--variant: {found.name} has no variant {name!r}; expected one of {known}")
+    return something([spec for spec in specs if spec.variant in wanted])
 
 
 def judge_results(options: argparse.Namespace) -> int:

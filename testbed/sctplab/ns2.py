@@ -17,21 +17,26 @@ Debian's (2.35, SCTP module 3.8 of the University of Delaware, where the papers 
   flight in payload (1452), so that its smallest window after a loss, 4 MTU, holds five full packets and not
   four. MultipleFastRtx:mtu_=1532 does the same in ns-2: 1500 for a window's MTU.
 - Traces are read up to the moment at which everything has arrived: heartbeats go on after it and may be lost.
+- Caro's transfers count from the first packet of the handshake; CMT and the parts of a striped flow count
+  from the first data, as the laboratory's do, since a lost INIT costs 3 s of a few.
+- The base agent and CMT mix their counters' traces with scraps of memory, so only arrivals are read of them.
+- Agent/SCTP/CMT does not fast-retransmit a packet twice; a SACK that its timer sends says that it answers no
+  packet at all.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from sctplab.errors import LabError
+from sctplab import stripe
 from sctplab.load_records import Environment, Run
-from sctplab.model import Direction, Flow, RunSpec
+from sctplab.model import RunSpec
+from sctplab.ns2_agents import Agent, agents, associations, parameters, shares
 from sctplab.place.base import RunError, last_line
 from sctplab.progress import Progress
 from sctplab.reference import reference_csv, replaced
@@ -41,61 +46,6 @@ from sctplab.toolbox import SETUP
 from sctplab.wanted import of_scenario
 
 SCRIPT = Path(__file__).resolve().parents[1] / "ns2" / "transfer.tcl"
-AGENTS = ("MfrHbAfterRto", "MultipleFastRtx", "MultipleFastRtx:mtu_=1532")
-CHUNK_HEADER, PACKET_HEADERS = 16, 32
-QUIET_RTOS = 3  # without data for so many of the longest timeouts, a transfer is over
-NEVER = 1000000
-
-Number = Callable[[str], Any]
-
-
-def seconds(value: str) -> float:
-    return int(value) / 1000
-
-
-# sysctl of the sender -> variable of the agent, and how its value is written there
-SENDER: dict[str, tuple[str, Number | Mapping[str, int]]] = {
-    "net.sctp.path_max_retrans": ("pathMaxRetrans_", int),
-    "net.sctp.association_max_retrans": ("associationMaxRetrans_", int),
-    "net.sctp.rto_initial": ("initialRto_", seconds),
-    "net.sctp.rto_min": ("minRto_", seconds),
-    "net.sctp.rto_max": ("maxRto_", seconds),
-    "net.sctp.hb_interval": ("heartbeatInterval_", lambda value: round(seconds(value))),
-    "net.sctp.rtx_policy": ("rtxToAlt_", {"same": 0, "alternate": 1, "fr-same-rto-alt": 2}),
-    "net.sctp.dormant_policy": ("dormantAction_", {"hop": 0, "primary": 1, "last": 2}),
-}
-RECEIVER: dict[str, tuple[str, Number | Mapping[str, int]]] = {
-    "net.sctp.sack_timeout": ("sackDelay_", seconds),
-}
-# what these agents always do
-ALWAYS = {
-    "net.sctp.multiple_fast_rtx": "1",
-    "net.sctp.failover_heartbeat": "1",
-    "net.sctp.pf_enable": "0",
-}
-
-
-@dataclass(frozen=True)
-class Agent:
-    """A class below Agent/SCTP, with variables of the sender in place of those that a spec gives."""
-
-    name: str
-    changes: tuple[tuple[str, str], ...]
-
-    @property
-    def source(self) -> str:
-        """What its figures are called in a reference file."""
-        return " ".join(["ns-2", self.name, *(f"{name}={value}" for name, value in self.changes)])
-
-
-def agent(text: str) -> Agent:
-    """CLASS[:VARIABLE=VALUE[,VARIABLE=VALUE]]; raises LabError."""
-    change = r"[A-Za-z]+_=[-+.0-9A-Za-z]+"
-    if not re.fullmatch(rf"[A-Za-z][A-Za-z0-9]*(:{change}(,{change})*)?", text):
-        raise LabError(f"--agent: got {text!r}, expected CLASS or CLASS:VARIABLE=VALUE such as {AGENTS[2]}")
-    name, _, changes = text.partition(":")
-    pairs = (word.partition("=") for word in changes.split(",") if word)
-    return Agent(name, tuple((variable, value) for variable, _, value in pairs))
 
 
 @dataclass(frozen=True)
@@ -117,82 +67,6 @@ class Outcome:
         }
 
 
-def parameters(spec: RunSpec, agent: Agent) -> dict[str, Any]:
-    """What transfer.tcl needs for one run; raises LabError for a spec that ns-2 cannot follow."""
-    if spec.events or len(spec.flows) != 1:
-        raise refused(spec, "events or several flows", "one flow and no event")
-    flow = spec.flows[0]
-    mtu = min(path.mtu for path in spec.topology.paths)
-    if flow.primary not in (None, spec.topology.paths[0].name):
-        raise refused(spec, f"primary = {flow.primary}", "the first path")
-    if flow.kind != "sctp" or flow.size_mb is None or flow.paths:
-        raise refused(spec, f"flow {flow.name}", "an sctp flow of size_mb over all paths")
-    if flow.message_b % 4 or flow.message_b + CHUNK_HEADER > mtu - PACKET_HEADERS:
-        raise refused(
-            spec, f"message_b = {flow.message_b}", "a multiple of 4 that fills no more than a packet"
-        )
-    for key, value in ALWAYS.items():
-        if spec.sysctl.host1.get(key) != value:
-            raise refused(spec, f"{key} = {spec.sysctl.host1.get(key, 'default')}", f"{value}, as ns-2 does")
-    both: dict[str, object] = {
-        "mtu_": mtu,
-        "dataChunkSize_": flow.message_b + CHUNK_HEADER,
-        "initialRwnd_": flow.rcvbuf_kb * 1024,
-        **variables(spec, spec.sysctl.host2, RECEIVER),
-    }
-    sender: dict[str, object] = {
-        "changePrimaryThresh_": NEVER,
-        "initialSsthresh_": flow.rcvbuf_kb * 1024,
-        "initialCwnd_": 4,
-        **variables(spec, spec.sysctl.host1, SENDER),
-        **dict(agent.changes),
-    }
-    return {
-        "seed": spec.seed,
-        "agent": agent.name,
-        "bytes": round(flow.size_mb * 1e6),
-        "message": flow.message_b,
-        "idle_s": QUIET_RTOS * float(str(sender["maxRto_"])),
-        "idle_bytes": 2 * mtu,
-        "limit_s": spec.limits.virtual_s,
-        "both": both,
-        "sender": sender,
-        "paths": [
-            {one: link(spec, getattr(path, one)) for one in ("forward", "reverse")}
-            for path in spec.topology.paths
-        ],
-    }
-
-
-def variables(
-    spec: RunSpec, settings: Mapping[str, str], known: Mapping[str, tuple[str, Number | Mapping[str, int]]]
-) -> dict[str, object]:
-    """A host's sysctls as variables of ns-2; each must be set, since ns-2's defaults are its own."""
-    found: dict[str, object] = {}
-    for key, (name, convert) in known.items():
-        value = settings.get(key, "default")
-        if isinstance(convert, Mapping):
-            if value not in convert:
-                raise refused(spec, f"{key} = {value}", "one of " + ", ".join(convert))
-            found[name] = convert[value]
-        elif value == "default":
-            raise refused(spec, f"{key} at its default", "a value in [sysctl]")
-        else:
-            found[name] = convert(value)
-    return found
-
-
-def link(spec: RunSpec, direction: Direction) -> dict[str, float]:
-    if direction.gemodel or direction.jitter_ms or direction.reorder_pct:
-        raise refused(spec, "gemodel, jitter_ms or reorder_pct", "loss_pct, delay_ms and rate_mbit only")
-    names = ("rate_mbit", "delay_ms", "queue_pkts", "loss_pct")
-    return {name: getattr(direction, name) for name in names}
-
-
-def refused(spec: RunSpec, got: str, expected: str) -> LabError:
-    return LabError(f"{spec.scenario}: ns-2 cannot follow {got}; expected {expected}")
-
-
 def tcl(value: object) -> str:
     """A Tcl word: dicts and lists as Tcl has them."""
     if isinstance(value, Mapping):
@@ -202,17 +76,41 @@ def tcl(value: object) -> str:
     return str(value)
 
 
-def simulate(spec: RunSpec, agent: Agent) -> Outcome:
-    """One run; raises RunError when ns-2 fails or the transfer is not complete."""
-    given = parameters(spec, agent)
-    command = ["ns", str(SCRIPT), tcl(given)[1:-1]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    flow: Flow = spec.flows[0]
-    found = read(done.stdout.splitlines(), -(-given["bytes"] // flow.message_b))
-    if done.returncode or found is None:
-        reason = (done.stderr.strip() or "the transfer did not end").splitlines()[-1]
-        raise RunError(f"{spec.run_id}: {agent.source}: {reason}")
+def simulate(spec: RunSpec, agent: Agent) -> dict[str, float]:
+    """The metrics of one run; raises RunError when ns-2 fails or the transfer is not complete."""
+    traces = [trace(one, agent) for one in associations(spec)]
+    found = shared(traces, chunks(spec)) if shares(spec) else alone(traces[0], chunks(spec))
+    if not found:
+        raise RunError(f"{spec.run_id}: {agent.source}: the transfer did not end")
     return found
+
+
+def alone(lines: Iterable[str], chunks: int) -> dict[str, float]:
+    """The metrics of a transfer over one path at a time; none when it did not end."""
+    outcome = read(lines, chunks)
+    return outcome.metrics() if outcome else {}
+
+
+def shared(traces: Iterable[Iterable[str]], chunks: int) -> dict[str, float]:
+    """The metrics of a transfer by these associations together; none when it did not end."""
+    taken, received = stripe.moment([list(progress(lines)) for lines in traces], chunks)
+    return {"transfer_s": round(taken, 6)} if received >= chunks else {}
+
+
+def trace(spec: RunSpec, agent: Agent) -> list[str]:
+    """What transfer.tcl prints for one association; raises RunError with ns-2's complaint."""
+    command = ["ns", str(SCRIPT), tcl(parameters(spec, agent))[1:-1]]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        reason = (done.stderr.strip() or f"ended with {done.returncode}").splitlines()[-1]
+        raise RunError(f"{spec.run_id}: {agent.source}: {reason}")
+    return done.stdout.splitlines()
+
+
+def chunks(spec: RunSpec) -> int:
+    """How many DATA chunks the flow is."""
+    flow = spec.flows[0]
+    return -(-round((flow.size_mb or 0) * 1e6) // flow.message_b)
 
 
 _STATE = re.compile(r"time: (\S+) .* daddr: (\d+) .* dstatus: (\w+)")
@@ -226,12 +124,10 @@ def read(lines: Iterable[str], chunks: int) -> Outcome | None:
     timeouts: dict[str, int] = {}
     primary, state = "", "ACTIVE"
     for line in lines:
-        if line.startswith("r "):
-            fields = line.split()
-            if fields[6][7] == "D":
-                arrived.add(int(fields[11]))
-                if len(arrived) == chunks:
-                    return Outcome(float(fields[1]), given_up, sum(timeouts.values()), fast)
+        if arrival := _arrival(line):
+            arrived.add(arrival[2])
+            if len(arrived) == chunks:
+                return Outcome(arrival[0], given_up, sum(timeouts.values()), fast)
         elif line.startswith("primary "):
             primary = line.split()[1]
         elif found := _STATE.match(line):
@@ -245,8 +141,36 @@ def read(lines: Iterable[str], chunks: int) -> Outcome | None:
     return None
 
 
-def as_run(spec: RunSpec, agent: Agent, outcome: Outcome) -> Run:
-    """The outcome in the form that reports work on."""
+def progress(lines: Iterable[str]) -> Iterator[tuple[float, int]]:
+    """(s after the first data left, chunks that have arrived in order) of one association."""
+    delays: dict[str, float] = {}
+    start = None
+    waiting: set[int] = set()
+    expected = 1
+    for line in lines:
+        if line.startswith("path "):
+            _, far, delay_s = line.split()
+            delays[far] = float(delay_s)
+        elif arrival := _arrival(line):
+            t, far, tsn = arrival
+            start = t - delays[far] if start is None else start
+            waiting.add(tsn)
+            while expected in waiting:
+                waiting.remove(expected)
+                expected += 1
+            yield t - start, expected - 1
+
+
+def _arrival(line: str) -> tuple[float, str, int] | None:
+    """(time, node, TSN) of a packet with DATA that reached the receiver."""
+    if not line.startswith("r "):
+        return None
+    fields = line.split()
+    return (float(fields[1]), fields[3], int(fields[11])) if fields[6][7] == "D" else None
+
+
+def as_run(spec: RunSpec, agent: Agent, metrics: dict[str, float]) -> Run:
+    """The metrics in the form that reports work on."""
     return Run(
         path=Path(spec.run_id),
         status="ok",
@@ -255,55 +179,63 @@ def as_run(spec: RunSpec, agent: Agent, outcome: Outcome) -> Run:
         place="ns2",
         base="",
         kernel=agent.source,
-        variant="",
+        variant=spec.variant if shares(spec) else "",
         factors=tuple(spec.factors.items()),
         seed=spec.seed,
-        metrics=outcome.metrics(),
+        metrics=metrics,
         environment=Environment({}, {}, {}, {}),
         question=spec.question,
         events=0,
         reference="",
         series=(),
-        virtual_s=outcome.transfer_s,
+        virtual_s=metrics["transfer_s"],
         wall_s=0.0,
     )
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user asked for; the command goes into the head of the file."""
+    """What the user asked for; no agents: those that follow each spec. COMMAND goes into the file's head."""
 
     agents: tuple[Agent, ...]
     jobs: int
     command: str
 
 
-def write_reference(specs: list[RunSpec], asked: Asked, out: Path, shown: Progress) -> None:
-    """Run all specs by each agent and write the reference file OUT; it keeps figures of other agents."""
-    for agent in asked.agents:
-        for spec in specs:
-            parameters(spec, agent)  # all refusals before the first run
+Todo = list[tuple[RunSpec, Agent]]
+
+
+def todo(specs: list[RunSpec], given: tuple[Agent, ...]) -> Todo:
+    """Every run; all refusals come before the first. Raises LabError."""
+    found = [(spec, agent) for spec in specs for agent in given or agents(spec)]
+    for spec, agent in found:
+        for one in associations(spec):
+            parameters(one, agent)
+    return found
+
+
+def write_reference(runs: Todo, asked: Asked, out: Path, shown: Progress) -> None:
+    """Do all RUNS and write the reference file OUT; it keeps figures of other agents."""
     if subprocess.run([str(SETUP), "--with", "ns2"], check=False).returncode:
         raise RunError("tools/setup --with ns2 failed")
     version = last_line(["dpkg-query", "-W", "-f=${Version}", "ns2"], "dpkg-query ns2")
-    runs = simulate_all(specs, asked, shown)
-    plots = of_scenario(specs[0].scenario).plots
-    made = reference_csv(sections(runs)[0], plots, f"{asked.command} (ns2 {version})")
+    done = simulate_all(runs, asked.jobs, shown)
+    plots = of_scenario(runs[0][0].scenario).plots
+    made = reference_csv(sections(done)[0], plots, f"{asked.command} (ns2 {version})")
     write_text(out, replaced(out, made))
 
 
-def simulate_all(specs: list[RunSpec], asked: Asked, shown: Progress) -> list[Run]:
-    """All runs by each agent; the first error ends them."""
-    todo = [(spec, agent) for agent in asked.agents for spec in specs]
-    with ThreadPoolExecutor(max_workers=asked.jobs) as pool:
-        futures = {pool.submit(simulate, spec, agent): (spec, agent) for spec, agent in todo}
-        runs = []
+def simulate_all(runs: Todo, jobs: int, shown: Progress) -> list[Run]:
+    """All runs; the first error ends them."""
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        futures = {pool.submit(simulate, spec, agent): (spec, agent) for spec, agent in runs}
+        done = []
         try:
             for future in as_completed(futures):
                 spec, agent = futures[future]
-                runs.append(as_run(spec, agent, future.result()))
+                done.append(as_run(spec, agent, future.result()))
                 shown.step(f"{agent.source}: {spec.run_id}")
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return runs
+    return done

@@ -100,18 +100,27 @@ def _split(text: str) -> tuple[list[str], str, list[str]]:
 
 
 def reference_csv(section: Section, plots: Sequence[Plot], how: str) -> str:
-    """The numbers of a section as such a file, its kernels as sources; what PLOTS pool and count is added."""
+    """The numbers of a section as such a file, its kernels as sources; what PLOTS pool and count is added.
+
+    A column variant is there when lines have one.
+    """
     out = io.StringIO()
     out.writelines(f"# {kernel}: {how}\n" for kernel in dict.fromkeys(line.kernel for line in section.lines))
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*section.factors, "metric", "value", "n", "ci_low", "ci_high", "source"])
+    own = ["variant"] if any(line.variant for line in section.lines) else []
+    head = [*section.factors, *own]
+    writer.writerow([*head, "metric", "value", "n", "ci_low", "ci_high", "source"])
     for (line, point), found in section.estimates.items():
-        writer.writerows(_row(point, name, found[name], line.kernel) for name in section.metrics)
+        where = (*point, line.variant)[: len(head)]
+        writer.writerows(
+            _row(where, name, found[name], line.kernel) for name in section.metrics if name in found
+        )
     for plot in plots:
         pooled = section.pooled(plot.pool)
         for line, point in pooled.cells:
             settings = dict(zip(pooled.factors, point, strict=True))
-            where = tuple(settings.get(name, ALL) for name in section.factors)
+            settings["variant"] = line.variant
+            where = tuple(settings.get(name, ALL) for name in head)
             for name, estimate in _shown(pooled, line, point, plot):
                 if estimate and (name not in section.metrics or plot.pool):
                     writer.writerow(_row(where, name, estimate, line.kernel))

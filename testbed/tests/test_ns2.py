@@ -4,21 +4,29 @@
 from dataclasses import replace
 
 import pytest
-from sctplab import ns2, scenario
+from sctplab import ns2, ns2_agents, scenario
 from sctplab.errors import LabError
 from sctplab.model import Event, HostSettings, RunSpec
 
-CARO = ns2.agent("MfrHbAfterRto")
+CARO = ns2_agents.agent("MfrHbAfterRto")
+
+
+def specs(name: str, **factors: float) -> list[RunSpec]:
+    found = scenario.load(scenario.find(name))
+    given = {factor: (value,) for factor, value in factors.items()}
+    return scenario.expand(found, given, scenario.Choice(("patched",), repeat=1))
 
 
 def caro(**factors: float) -> RunSpec:
-    found = scenario.load(scenario.find("caro"))
-    given = {name: (value,) for name, value in factors.items()}
-    return scenario.expand(found, given, scenario.Choice(("patched",), repeat=1))[0]
+    return specs("caro", **factors)[0]
+
+
+def iyengar(variant: str, **factors: float) -> RunSpec:
+    return next(spec for spec in specs("iyengar", **factors) if spec.variant == variant)
 
 
 def test_parameters_are_those_of_the_scenario() -> None:
-    given = ns2.parameters(caro(pmr=3, loss_pct=8, alt_loss_pct=4), CARO)
+    given = ns2_agents.parameters(caro(pmr=3, loss_pct=8, alt_loss_pct=4), CARO)
     assert given["bytes"] == 80_000_000
     assert given["both"]["dataChunkSize_"] == 1468
     assert given["both"]["sackDelay_"] == 0.2
@@ -34,10 +42,35 @@ def test_parameters_are_those_of_the_scenario() -> None:
     assert given["paths"][1]["forward"]["loss_pct"] == 4
 
 
+def test_a_spec_that_shares_its_paths_has_an_agent_of_its_own() -> None:
+    spec = iyengar("cmt-delayed", rate2_mbit=5, sack_freq=1)
+    (agent,) = ns2_agents.agents(spec)
+    given = ns2_agents.parameters(spec, agent)
+    assert (agent.source, given["agent"], given["receiver"]) == ("ns-2 CMT", "SCTP/CMT", "SCTP/CMT")
+    assert (given["both"]["useCmtDelAck_"], given["both"]["useDelayedSacks_"]) == (1, 0)
+    assert given["sender"]["eCmtRtxPolicy_"] == 1
+    assert [path["forward"]["rate_mbit"] for path in given["paths"]] == [35, 5]
+
+
+def test_a_striped_flow_is_one_association_per_path() -> None:
+    spec = iyengar("appstripe", rate2_mbit=5)
+    (agent,) = ns2_agents.agents(spec)
+    given = [ns2_agents.parameters(one, agent) for one in ns2_agents.associations(spec)]
+    assert agent.source == "ns-2 AppStripe"
+    assert [one["agent"] for one in given] == ["SCTP", "SCTP"]
+    assert [[path["forward"]["rate_mbit"] for path in one["paths"]] for one in given] == [[35], [5]]
+
+
+def test_what_ns2_has_no_word_for_is_refused() -> None:
+    for variant, named in (("cmt-per-path", "cmt_sack = per-path"), ("cmt", "cmt_sack = default")):
+        with pytest.raises(LabError, match=named):
+            ns2.todo([iyengar(variant)], ())
+
+
 def test_an_agent_may_replace_variables_of_the_sender() -> None:
-    agent = ns2.agent("MultipleFastRtx:mtu_=1532,initialCwnd_=2")
-    given = ns2.parameters(caro(), agent)
-    assert given["agent"] == "MultipleFastRtx"
+    agent = ns2_agents.agent("MultipleFastRtx:mtu_=1532,initialCwnd_=2")
+    given = ns2_agents.parameters(caro(), agent)
+    assert given["agent"] == "SCTP/MultipleFastRtx"
     assert given["both"]["mtu_"] == 1500
     assert (given["sender"]["mtu_"], given["sender"]["initialCwnd_"]) == ("1532", "2")
     assert agent.source == "ns-2 MultipleFastRtx mtu_=1532 initialCwnd_=2"
@@ -46,7 +79,7 @@ def test_an_agent_may_replace_variables_of_the_sender() -> None:
 @pytest.mark.parametrize("text", ["", "a b", "CMT:", "CMT:mtu=1", "CMT:mtu_", "CMT:mtu_=[exit]"])
 def test_a_wrong_agent_is_refused(text: str) -> None:
     with pytest.raises(LabError, match=r"--agent: got .*, expected CLASS or CLASS:VARIABLE=VALUE"):
-        ns2.agent(text)
+        ns2_agents.agent(text)
 
 
 def test_what_ns2_cannot_follow_is_refused() -> None:
@@ -67,7 +100,7 @@ def test_what_ns2_cannot_follow_is_refused() -> None:
     ]
     for changed, named in cases:
         with pytest.raises(LabError, match=named):
-            ns2.parameters(changed, CARO)
+            ns2_agents.parameters(changed, CARO)
 
 
 def test_tcl_words() -> None:
@@ -99,3 +132,26 @@ def test_a_trace_counts_up_to_the_last_first_arrival() -> None:
 
 def test_a_transfer_that_never_ends_has_no_outcome() -> None:
     assert ns2.read(TRACE.splitlines(), 3) is None
+
+
+def arrivals(far: int, *packets: tuple[float, int]) -> list[str]:
+    """The trace of a path of 35 ms: (time, TSN) of its packets."""
+    lines = [f"r {t} 2 {far} sctp 1500 -------D 0 2.0 3.0 1 {tsn} 12 0 0" for t, tsn in packets]
+    return [f"path {far} 0.035", f"r 0.175 2 {far} sctp 56 -------H 0 2.0 3.0 1 -1 6 65535 65535", *lines]
+
+
+def test_what_arrived_in_order_counts_and_time_starts_with_the_data() -> None:
+    lines = arrivals(3, (0.235, 1), (0.335, 3), (0.435, 2))
+    assert list(ns2.progress(lines)) == [
+        (pytest.approx(0.035), 1),
+        (pytest.approx(0.135), 1),
+        (pytest.approx(0.235), 3),
+    ]
+    assert ns2.shared([lines], 3) == {"transfer_s": 0.235}
+    assert ns2.shared([lines], 4) == {}
+
+
+def test_two_associations_count_together() -> None:
+    fast = arrivals(3, (0.235, 1), (0.335, 2), (0.435, 3))
+    slow = arrivals(3, (3.335, 1), (3.635, 2))  # its handshake lost a packet
+    assert ns2.shared([fast, slow], 3) == {"transfer_s": 0.135}

@@ -144,7 +144,7 @@ def test_numbers_written_as_a_reference_are_read_back(folder: Path, tmp_path: Pa
     file = tmp_path / "ours.csv"
     file.write_text(reference.reference_csv(section, plots, "a test"))
     figures = reference.load_reference(file)
-    settings = {"pmr": 0, "loss_pct": 8}
+    settings = {"pmr": 0, "loss_pct": 8, "variant": "fr-same-rto-alt"}
     pooled = {figure.metric: figure for figure in figures if figure.matches(settings)}
     assert pooled["spurious_failovers<=1"].value == 0.5
     share = pooled["any_spurious_failover"]
@@ -152,6 +152,17 @@ def test_numbers_written_as_a_reference_are_read_back(folder: Path, tmp_path: Pa
     assert share.interval is not None and share.interval.low < 0.75 < share.interval.high
     single = [figure for figure in figures if figure.matches({**settings, "alt_loss_pct": 1})]
     assert {figure.metric for figure in single} == set(section.metrics)
+
+
+def test_numbers_of_variants_belong_to_them(tmp_path: Path) -> None:
+    runs = [
+        record(kernel=f"ns-2 {variant}", variant=variant, factors={"a": 1}, metrics={"transfer_s": value})
+        for variant, value in (("cmt", 2.0), ("appstripe", 3.0))
+    ]
+    section = sections(load_runs(write(tmp_path, *runs)))[0]
+    head, *rows = reference.reference_csv(section, (), "a test").splitlines()[2:]
+    assert head == "a,variant,metric,value,n,ci_low,ci_high,source"
+    assert rows == ["1,appstripe,transfer_s,3,1,,,ns-2 appstripe", "1,cmt,transfer_s,2,1,,,ns-2 cmt"]
 
 
 def test_a_source_replaces_its_own_figures_only(tmp_path: Path) -> None:
