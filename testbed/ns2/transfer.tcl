@@ -11,6 +11,8 @@ proc get {key} { dict get $::run $key }
 global defaultRNG
 $defaultRNG seed [get seed]
 set ns [new Simulator]
+# A path has the losses of its own streams, also where it is the only one of several.
+for {set i 0} {$i < [get streams]} {incr i} { new RNG }
 set here [$ns node]
 set there [$ns node]
 

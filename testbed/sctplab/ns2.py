@@ -36,7 +36,7 @@ from pathlib import Path
 from sctplab import stripe
 from sctplab.load_records import Environment, Run
 from sctplab.model import RunSpec
-from sctplab.ns2_agents import Agent, agents, associations, parameters, shares
+from sctplab.ns2_agents import Agent, Association, agents, associations, parameters, shares
 from sctplab.place.base import RunError, last_line
 from sctplab.progress import Progress
 from sctplab.reference import reference_csv, replaced
@@ -97,13 +97,13 @@ def shared(traces: Iterable[Iterable[str]], chunks: int) -> dict[str, float]:
     return {"transfer_s": round(taken, 6)} if received >= chunks else {}
 
 
-def trace(spec: RunSpec, agent: Agent) -> list[str]:
+def trace(one: Association, agent: Agent) -> list[str]:
     """What transfer.tcl prints for one association; raises RunError with ns-2's complaint."""
-    command = ["ns", str(SCRIPT), tcl(parameters(spec, agent))[1:-1]]
+    command = ["ns", str(SCRIPT), tcl(parameters(one, agent))[1:-1]]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         reason = (done.stderr.strip() or f"ended with {done.returncode}").splitlines()[-1]
-        raise RunError(f"{spec.run_id}: {agent.source}: {reason}")
+        raise RunError(f"{one.spec.run_id}: {agent.source}: {reason}")
     return done.stdout.splitlines()
 
 

@@ -126,19 +126,28 @@ def shares(spec: RunSpec) -> bool:
     return striped(spec) or spec.sysctl.host1.get("net.sctp.cmt") == "1"
 
 
-def associations(spec: RunSpec) -> list[RunSpec]:
-    """The specs of the associations that make the flow: one per path where it is striped."""
+@dataclass(frozen=True)
+class Association:
+    """One of those that make a flow, as a spec of its own; FIRST: the number of its first path in the whole."""
+
+    spec: RunSpec
+    first: int = 0
+
+
+def associations(spec: RunSpec) -> list[Association]:
+    """One per path where the flow is striped, else one."""
     if not striped(spec):
-        return [spec]
+        return [Association(spec)]
     flow = replace(spec.flows[0], kind="sctp")
     return [
-        replace(spec, flows=(flow,), topology=replace(spec.topology, paths=(path,)))
-        for path in spec.topology.paths
+        Association(replace(spec, flows=(flow,), topology=replace(spec.topology, paths=(path,))), number)
+        for number, path in enumerate(spec.topology.paths)
     ]
 
 
-def parameters(spec: RunSpec, agent: Agent) -> dict[str, Any]:
-    """What transfer.tcl needs for one association; raises LabError for a spec that ns-2 cannot follow."""
+def parameters(one: Association, agent: Agent) -> dict[str, Any]:
+    """What transfer.tcl needs; raises LabError for a spec that ns-2 cannot follow."""
+    spec = one.spec
     check(spec, agent.rules)
     flow = spec.flows[0]
     assert flow.size_mb is not None
@@ -161,6 +170,7 @@ def parameters(spec: RunSpec, agent: Agent) -> dict[str, Any]:
     }
     return {
         "seed": spec.seed,
+        "streams": 2 * one.first,
         "agent": "/".join(filter(None, ("SCTP", agent.name))),
         "receiver": "/".join(filter(None, ("SCTP", agent.rules.receiver))),
         "counters": int(agent.rules.counters),
@@ -172,7 +182,7 @@ def parameters(spec: RunSpec, agent: Agent) -> dict[str, Any]:
         "both": both,
         "sender": sender,
         "paths": [
-            {one: link(spec, getattr(path, one)) for one in ("forward", "reverse")}
+            {way: link(spec, getattr(path, way)) for way in ("forward", "reverse")}
             for path in spec.topology.paths
         ],
     }

@@ -2,6 +2,7 @@
 """ns-2's parameters from specs, and its traces read; the simulator itself is not needed."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sctplab import ns2, ns2_agents, scenario
@@ -21,12 +22,17 @@ def caro(**factors: float) -> RunSpec:
     return specs("caro", **factors)[0]
 
 
+def parameters(spec: RunSpec, agent: ns2_agents.Agent) -> dict[str, Any]:
+    (one,) = ns2_agents.associations(spec)
+    return ns2_agents.parameters(one, agent)
+
+
 def iyengar(variant: str, **factors: float) -> RunSpec:
     return next(spec for spec in specs("iyengar", **factors) if spec.variant == variant)
 
 
 def test_parameters_are_those_of_the_scenario() -> None:
-    given = ns2_agents.parameters(caro(pmr=3, loss_pct=8, alt_loss_pct=4), CARO)
+    given = parameters(caro(pmr=3, loss_pct=8, alt_loss_pct=4), CARO)
     assert given["bytes"] == 80_000_000
     assert given["both"]["dataChunkSize_"] == 1468
     assert given["both"]["sackDelay_"] == 0.2
@@ -45,7 +51,7 @@ def test_parameters_are_those_of_the_scenario() -> None:
 def test_a_spec_that_shares_its_paths_has_an_agent_of_its_own() -> None:
     spec = iyengar("cmt-delayed", rate2_mbit=5, sack_freq=1)
     (agent,) = ns2_agents.agents(spec)
-    given = ns2_agents.parameters(spec, agent)
+    given = parameters(spec, agent)
     assert (agent.source, given["agent"], given["receiver"]) == ("ns-2 CMT", "SCTP/CMT", "SCTP/CMT")
     assert (given["both"]["useCmtDelAck_"], given["both"]["useDelayedSacks_"]) == (1, 0)
     assert given["sender"]["eCmtRtxPolicy_"] == 1
@@ -59,6 +65,7 @@ def test_a_striped_flow_is_one_association_per_path() -> None:
     assert agent.source == "ns-2 AppStripe"
     assert [one["agent"] for one in given] == ["SCTP", "SCTP"]
     assert [[path["forward"]["rate_mbit"] for path in one["paths"]] for one in given] == [[35], [5]]
+    assert [one["streams"] for one in given] == [0, 2]  # each path loses what it does in the runs of others
 
 
 def test_what_ns2_has_no_word_for_is_refused() -> None:
@@ -69,7 +76,7 @@ def test_what_ns2_has_no_word_for_is_refused() -> None:
 
 def test_an_agent_may_replace_variables_of_the_sender() -> None:
     agent = ns2_agents.agent("MultipleFastRtx:mtu_=1532,initialCwnd_=2")
-    given = ns2_agents.parameters(caro(), agent)
+    given = parameters(caro(), agent)
     assert given["agent"] == "SCTP/MultipleFastRtx"
     assert given["both"]["mtu_"] == 1500
     assert (given["sender"]["mtu_"], given["sender"]["initialCwnd_"]) == ("1532", "2")
@@ -100,7 +107,7 @@ def test_what_ns2_cannot_follow_is_refused() -> None:
     ]
     for changed, named in cases:
         with pytest.raises(LabError, match=named):
-            ns2_agents.parameters(changed, CARO)
+            parameters(changed, CARO)
 
 
 def test_tcl_words() -> None:
