@@ -15,6 +15,9 @@ AGENT = Path(__file__).resolve().parent.parent / "agent"
 MPTCP_SUBFLOWS = 8
 # Socket buffers are capped by these; the TCP ones let auto-tuning reach the same size.
 BUFFER_CAP = 64 << 20
+# Pages that all TCP sockets of both hosts may hold. The kernel takes a 16th of UML's memory, which two MPTCP ends
+# with buffers of 16 MB exceed, and then closes their windows. SCTP's default is this.
+TCP_MEM = "49152 65536 98304"
 PYTHON = ("/usr/bin/python3", "-S", "-E", "-B")
 
 
@@ -80,6 +83,7 @@ def raw(options: tuple[str, ...] | None) -> list[str]:
 def common_commands() -> list[Command]:
     """Buffer limits, in all namespaces that know them."""
     caps = [command("", f"sysctl -q -w net.core.{kind}mem_max={BUFFER_CAP}") for kind in "rw"]
+    caps.append(Command("", ("sysctl", "-q", "-w", f"net.ipv4.tcp_mem={TCP_MEM}")))
     for host in ("host1", "host2"):
         for kind in "rw":
             caps.append(
