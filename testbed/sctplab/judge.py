@@ -2,6 +2,9 @@
 """Which records of drawn scenarios show something wrong: runs that are not ok, waits that the specification
 does not explain, and transfers over all paths that are slower than over the best one.
 
+Waits are judged where there are several paths. With one the kernel does what it always did: a chunk whose fast
+retransmission is lost waits as long as SACKs of later ones go on restarting the timer, for many seconds.
+
 A run over all paths is compared with those of the same seed and kernel over one path each, where the scenario
 makes them (cmt_random.rivals). What stands beside it meets the same losses: netem's seeds are the same.
 """
@@ -53,7 +56,11 @@ def judge(path: Path) -> Judged:
     if record["status"] != "ok":
         return Judged(spec, 0.0, (f"{record['status']}: {record['reason']}",))
     outcomes = {outcome["name"]: outcome for outcome in record["flows"]}
-    found = (stall(spec, flow, outcomes[flow.name]["receiver"], record) for flow in spec.flows)
+    found = (
+        stall(spec, flow, outcomes[flow.name]["receiver"], record)
+        for flow in spec.flows
+        if len(stalls.used(spec, flow)) > 1
+    )
     return Judged(spec, record["metrics"]["goodput_mbit"], tuple(one for one in found if one))
 
 

@@ -144,6 +144,10 @@ def test_the_same_wait_in_an_outage_is_none(tmp_path: Path) -> None:
     assert judged(tmp_path, record(spec(*outage("path1", 2, 9), settings=slow), gap_s=4))[0] == []
 
 
+def test_the_waits_of_a_single_path_are_not_judged(tmp_path: Path) -> None:
+    assert judged(tmp_path, record(cmt_random.alone(spec(), "path1"), gap_s=40))[0] == []
+
+
 def test_a_run_that_is_not_ok_is_a_complaint(tmp_path: Path) -> None:
     told, _ = judged(tmp_path, record(spec(), status="failed", reason="kernel: WARNING: CPU"))
     assert len(told) == 1 and told[0].endswith(": failed: kernel: WARNING: CPU")
