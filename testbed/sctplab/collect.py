@@ -35,7 +35,7 @@ from typing import Any
 from sctplab import stripe
 from sctplab.capture import Chunk
 from sctplab.load import PORT, parts, used_paths
-from sctplab.model import BREAKING, Flow, Path, RunSpec
+from sctplab.model import BREAKING, BY_KERNEL, USRSCTP_SENDS, WITH_USRSCTP, Flow, Path, RunSpec
 from sctplab.shape import egress
 
 ETHERNET = 14
@@ -43,8 +43,9 @@ SCTP_COMMON, DATA_CHUNK = 12, 16
 TCP_WITH_TIMESTAMPS = 32
 SERIES_POINTS = 2000
 T3 = "SctpT3RtxExpireds"
-SCTP_KINDS = ("sctp", "sctp-striped", "iperf3-sctp")  # packets as SCTP fills them
-KERNEL_SCTP = ("sctp", "sctp-striped")  # the kernel's SCTP, by mpflow
+UDP = 8
+SCTP_KINDS = (*BY_KERNEL, *WITH_USRSCTP, "iperf3-sctp")  # packets as SCTP fills them
+KERNEL_SENDS = (*BY_KERNEL, "sctp-to-usrsctp")
 Ends = tuple[dict[str, Any], dict[str, Any]]  # results of sender and receiver
 
 
@@ -52,17 +53,19 @@ def payload_share(kind: str, path: Path, message_b: int) -> float:
     """Payload bytes per byte that netem's rate counts, in packets as full as the messages allow.
 
     SCTP: n x message / (14 + IP + 12 + n x (16 + message padded to 4)), n chunks as fit the MTU; a message
-    too long for one packet travels in full ones. TCP, MPTCP: MTU - IP - 32 of MTU + 14.
+    too long for one packet travels in full ones; with usrsctp 8 bytes of UDP are in each. TCP, MPTCP:
+    MTU - IP - 32 of MTU + 14.
     """
     ip = 20 if path.family == "ipv4" else 40
     if kind not in SCTP_KINDS:
         return (path.mtu - ip - TCP_WITH_TIMESTAMPS) / (path.mtu + ETHERNET)
-    room = path.mtu - ip - SCTP_COMMON
+    headers = ip + SCTP_COMMON + (UDP if kind in WITH_USRSCTP else 0)
+    room = path.mtu - headers
     chunk = DATA_CHUNK + (message_b + 3) // 4 * 4
     if chunk > room:
         return (room - DATA_CHUNK) / (path.mtu + ETHERNET)
     chunks = room // chunk
-    return chunks * message_b / (ETHERNET + ip + SCTP_COMMON + chunks * chunk)
+    return chunks * message_b / (ETHERNET + headers + chunks * chunk)
 
 
 def capacity_mbit(spec: RunSpec, flow: Flow) -> float:
@@ -144,9 +147,11 @@ def metrics(spec: RunSpec, result: dict[str, Any], counters: dict[str, dict[str,
     main = [flow for flow in spec.flows if not flow.background]
     pairs = [ends(flow, outcomes(spec, flow, result)) for flow in main]
     found |= speed(spec, main[0], pairs)
-    kernel_sctp = any(flow.kind in KERNEL_SCTP for flow in spec.flows)
+    kernel_sctp = any(flow.kind in KERNEL_SENDS for flow in spec.flows)
     if kernel_sctp:
         found |= recovery(counters[main[0].hosts[0]], pairs)
+    elif main[0].kind in USRSCTP_SENDS:
+        found |= repeated([send["association_stats"] for send, _ in pairs if "association_stats" in send])
     first, *others = outcomes(spec, main[0], result)
     if not others:
         found |= delays(spec, result, first)
@@ -203,10 +208,19 @@ def recovery(sender: dict[str, int], pairs: list[Ends]) -> dict[str, float]:
     }
     chunks = sender.get("SctpOutOrderChunks", 0) + sender.get("SctpOutUnorderChunks", 0)
     stats = [send["association_stats"] for send, _ in pairs if "association_stats" in send]
-    if stats and chunks:
-        found["rtx_ratio"] = sum(item["rtx_chunks"] for item in stats) / chunks
-        found["sacks"] = sum(item["sacks_in"] for item in stats)
-    return found
+    return found | repeated(stats, chunks)
+
+
+def repeated(stats: list[dict[str, int]], chunks: int | None = None) -> dict[str, float]:
+    """rtx_ratio and sacks; CHUNKS sent once, where the associations' own count does not do."""
+    if chunks is None:
+        chunks = sum(item["data_chunks_out"] for item in stats)
+    if not stats or not chunks:
+        return {}
+    return {
+        "rtx_ratio": sum(item["rtx_chunks"] for item in stats) / chunks,
+        "sacks": sum(item["sacks_in"] for item in stats),
+    }
 
 
 def multihomed(spec: RunSpec, result: dict[str, Any]) -> list[dict[str, Any]]:

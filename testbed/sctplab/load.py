@@ -7,10 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sctplab.model import SEVERAL_PATHS, Flow, Topology
+from sctplab.model import (
+    BY_KERNEL,
+    SEVERAL_PATHS,
+    USRSCTP_RECEIVES,
+    USRSCTP_SENDS,
+    WITH_USRSCTP,
+    Flow,
+    Topology,
+)
 from sctplab.shape import Command, address, command
 
 PORT = 5000
+UDP_PORT = 9899  # of both ends where SCTP travels in UDP
 AGENT = Path(__file__).resolve().parent.parent / "agent"
 MPTCP_SUBFLOWS = 8
 # Socket buffers are capped by these; the TCP ones let auto-tuning reach the same size.
@@ -37,6 +46,10 @@ class Means:
     mpflow: str
     payload_seed: int
     series_ms: int = 0
+
+    def program(self, usrsctp: bool) -> str:
+        """mpflow, or the one that brings its SCTP with it."""
+        return f"{self.mpflow}-usrsctp" if usrsctp else self.mpflow
 
 
 @dataclass(frozen=True)
@@ -93,7 +106,7 @@ def common_commands() -> list[Command]:
 
 
 def mpflow(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load, ...]:
-    """sctp, tcp and mptcp; one mpflow each side for every part of the flow."""
+    """sctp, tcp, mptcp and usrsctp; one mpflow each side for every part of the flow."""
     return tuple(
         mpflow_pair(flow, name, paths, topology, index, means)
         for name, paths in parts(flow, topology).items()
@@ -111,11 +124,13 @@ def mpflow_pair(
     every = ",".join(address(topology, receiver, path) for path in paths)
     both = ["--port", str(PORT + index), "--proto", "sctp" if over_sctp(flow) else flow.kind]
     both += option("sndbuf", flow.sndbuf_kb * 1024) + option("rcvbuf", flow.rcvbuf_kb * 1024)
-    recv = [means.mpflow, "recv", "--bind", every, *both]
+    recv = [means.program(flow.kind in USRSCTP_RECEIVES), "recv", "--bind", every, *both]
     recv += option("sack-delay", flow.sack_delay_ms) + option("sack-freq", flow.sack_freq)
+    recv += cmt_options(flow, sends=False)
     recv += switch("messages-log", flow.message_log) + option("series", means.series_ms / 1000 or None)
     recv += switch("progress-log", flow.kind == "sctp-striped") + raw(flow.receiver_sockopts)
-    send = [means.mpflow, "send", "--bind", near, "--to", far, *both, *end_options(flow)]
+    send = [means.program(flow.kind in USRSCTP_SENDS), "send", "--bind", near, "--to", far]
+    send += [*both, *end_options(flow), *cmt_options(flow, sends=True)]
     send += option("size", flow.message_b) + option("seed", means.payload_seed)
     send += option("interval-us", round(flow.interval_ms * 1000) or None)
     for which in ("initial", "min", "max"):
@@ -126,15 +141,22 @@ def mpflow_pair(
     send += option("rtx-policy", flow.rtx_policy) + option("dormant-policy", flow.dormant_policy)
     send += option("failover-heartbeat", flow.failover_heartbeat)
     send += option("primary", flow.primary and address(topology, receiver, flow.primary)) + raw(flow.sockopts)
-    setup = mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else ()
+    setup = mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else encapsulation(flow)
     ready = '"event": "ready"'
     return Load(name, flow.start_s, flow.background, Process(receiver, tuple(recv), ready),
                 Process(sender, tuple(send)), setup)  # fmt: skip
 
 
+def cmt_options(flow: Flow, sends: bool) -> list[str]:
+    """At both ends; but a kernel needs no cmt to receive from usrsctp, and none needs cmt_sack to send."""
+    cmt = sends or flow.kind != "usrsctp-to-sctp"
+    cmt_sack = not sends or flow.kind in USRSCTP_SENDS  # there it is a setting of the whole program
+    return option("cmt", flow.cmt if cmt else None) + option("cmt-sack", flow.cmt_sack if cmt_sack else None)
+
+
 def over_sctp(flow: Flow) -> bool:
     """Whether mpflow is to open SCTP associations."""
-    return flow.kind in ("sctp", "sctp-striped")
+    return flow.kind in (*BY_KERNEL, *WITH_USRSCTP)
 
 
 def end_options(flow: Flow) -> list[str]:
@@ -146,6 +168,21 @@ def end_options(flow: Flow) -> list[str]:
     if flow.send_at_s is not None:
         return ["--at", ",".join(f"{moment:.12g}" for moment in flow.send_at_s)]
     return option("duration", flow.duration_s or 86400.0)
+
+
+def encapsulation(flow: Flow) -> tuple[Command, ...]:
+    """What lets the kernel's SCTP talk to usrsctp: its own UDP port and, where it calls, the other's."""
+    sender, receiver = flow.hosts
+    if flow.kind not in WITH_USRSCTP:
+        return ()
+    needed = {
+        "usrsctp-to-sctp": [(receiver, "udp_port")],
+        "sctp-to-usrsctp": [(sender, "udp_port"), (sender, "encap_port")],
+    }.get(flow.kind, [])
+    return (
+        *(command(host, f"sysctl -q -w net.sctp.{key}={UDP_PORT}") for host, key in needed),
+        command("", "sleep 0.01"),  # the kernel brings up links when all is idle, and usrsctp may call before
+    )
 
 
 def mptcp_commands(flow: Flow, topology: Topology, paths: tuple[str, ...]) -> tuple[Command, ...]:
@@ -200,6 +237,9 @@ def udp(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load,
 KINDS: dict[str, Callable[[Flow, Topology, int, Means], tuple[Load, ...]]] = {
     "sctp": mpflow,
     "sctp-striped": mpflow,
+    "usrsctp": mpflow,
+    "usrsctp-to-sctp": mpflow,
+    "sctp-to-usrsctp": mpflow,
     "tcp": mpflow,
     "mptcp": mpflow,
     "iperf3": iperf3,

@@ -111,8 +111,12 @@ class Topology:
         return 1 + [path.name for path in self.paths].index(name)
 
 
-KINDS = ("sctp", "sctp-striped", "tcp", "mptcp", "iperf3", "iperf3-sctp", "udp")
-SEVERAL_PATHS = ("sctp", "sctp-striped", "mptcp")
+# The library at the sender, at the receiver, or both; the kernel's SCTP at the other end, all in UDP.
+USRSCTP_SENDS, USRSCTP_RECEIVES = ("usrsctp", "usrsctp-to-sctp"), ("usrsctp", "sctp-to-usrsctp")
+WITH_USRSCTP = tuple(dict.fromkeys(USRSCTP_SENDS + USRSCTP_RECEIVES))
+BY_KERNEL = ("sctp", "sctp-striped")  # the kernel's SCTP at both ends
+KINDS = (*BY_KERNEL, *WITH_USRSCTP, "tcp", "mptcp", "iperf3", "iperf3-sctp", "udp")
+SEVERAL_PATHS = (*BY_KERNEL, *WITH_USRSCTP, "mptcp")
 LASTS = ("size_mb", "messages", "duration_s", "send_at_s")  # ways to say how long a flow lasts
 SOCKET_TIME = count(1, 3600000, "ms")
 
@@ -151,6 +155,8 @@ class Flow:
     rtx_policy: str | None = field(default=None, metadata=LABEL)
     failover_heartbeat: int | None = field(default=None, metadata=count(0, 1, "off, on"))
     dormant_policy: str | None = field(default=None, metadata=choice("kernel", "hop", "primary", "last"))
+    cmt: str | None = field(default=None, metadata=choice("off", "base", "rpv1", "rpv2"))
+    cmt_sack: str | None = field(default=None, metadata=choice("standard", "delayed", "per-path"))
     sockopts: tuple[str, ...] | None = field(default=None, metadata=SOCKOPTS)
     receiver_sockopts: tuple[str, ...] | None = field(default=None, metadata=SOCKOPTS)
 
@@ -172,6 +178,7 @@ class Flow:
             raise at("primary").refuse(self.primary, f"no primary path for {self.kind}", "remove it")
         if self.kind == "sctp-striped":
             self.validate_striped(at)
+        self.validate_cmt(at)
         if self.kind not in SEVERAL_PATHS and len(self.paths) > 1:
             raise at("paths").refuse(list(self.paths), f"one path for {self.kind}", "keep the first")
 
@@ -181,6 +188,15 @@ class Flow:
         for key, value in plain_values.items():
             if getattr(self, key) != value:
                 raise at(key).refuse(getattr(self, key), "none for sctp-striped", "remove it")
+
+    def validate_cmt(self, at: At) -> None:
+        for key in ("cmt", "cmt_sack"):
+            if getattr(self, key) is not None and self.kind not in (*BY_KERNEL, *WITH_USRSCTP):
+                raise at(key).refuse(getattr(self, key), f"none for {self.kind}", "remove it")
+        if self.cmt in ("rpv1", "rpv2") and self.kind not in USRSCTP_SENDS:
+            raise at("cmt").refuse(self.cmt, f"off or base for {self.kind}")
+        if self.cmt_sack == "per-path" and self.kind in WITH_USRSCTP:
+            raise at("cmt_sack").refuse(self.cmt_sack, f"standard or delayed for {self.kind}")
 
     @property
     def hosts(self) -> tuple[str, str]:
@@ -262,6 +278,8 @@ class RunSpec:
 
     def validate(self, at: At) -> None:
         unique([flow.name for flow in self.flows], at("flows"))
+        if len([flow for flow in self.flows if flow.kind in WITH_USRSCTP]) > 1:
+            raise at("flows").refuse("several with usrsctp", "one: each end needs the host's only UDP port")
         if all(flow.background for flow in self.flows):
             raise at("flows").refuse("background flows only", "a flow that ends")
         known = tuple(path.name for path in self.topology.paths)

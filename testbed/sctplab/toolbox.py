@@ -10,11 +10,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from sctplab.model import RunSpec
+from sctplab.model import WITH_USRSCTP, RunSpec
 from sctplab.place.base import RunError, Tools, last_line
 
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = ROOT / "tools" / "setup"
+USRSCTP_HEADER = Path("/usr/include/usrsctp.h")
 PACKAGES = {
     "setarch": "util-linux",
     "taskset": "util-linux",
@@ -34,6 +35,10 @@ def missing(programs: list[str], path: str) -> str:
             package = PACKAGES[program]
             return f"{program}: not found; install it with: apt-get install {package}"
     return ""
+
+
+def uses_usrsctp(specs: list[RunSpec]) -> bool:
+    return any(flow.kind in WITH_USRSCTP for spec in specs for flow in spec.flows)
 
 
 def needed(specs: list[RunSpec]) -> list[str]:
@@ -57,24 +62,27 @@ def collect(specs: list[RunSpec]) -> Tools:
     if lack:
         raise RunError(lack)
     iproute2 = Path(last_line([str(SETUP), "--iproute2"], "tools/setup --iproute2")) / "sbin"
-    mpflow = build_mpflow()
+    programs = build_mpflow(uses_usrsctp(specs))
     version = last_line([str(iproute2 / "tc"), "-V"], "tc -V").split("iproute2-")[-1].split(",")[0]
-    digest = hashlib.sha256(mpflow.read_bytes()).hexdigest()[:12]
-    return Tools(mpflow, iproute2, {"iproute2": version, "mpflow": digest})
+    digests = {one.name: hashlib.sha256(one.read_bytes()).hexdigest()[:12] for one in programs}
+    return Tools(mpflow_path(), iproute2, {"iproute2": version, **digests})
 
 
-def build_mpflow() -> Path:
-    """tools/mpflow, made when it is not up to date; two callers take turns."""
+def build_mpflow(usrsctp: bool) -> list[Path]:
+    """tools/mpflow, made when it is not up to date; two callers take turns. USRSCTP: its other form too."""
+    if usrsctp and not USRSCTP_HEADER.exists():
+        raise RunError("usrsctp.h: not found; install it with: apt-get install libusrsctp-dev")
     folder = mpflow_path().parent
     folder.mkdir(parents=True, exist_ok=True)
-    make = ["make", "-s", "-C", str(ROOT / "tools" / "mpflow"), f"BUILD={folder}"]
+    targets = ["all", *(["usrsctp"] if usrsctp else [])]
+    make = ["make", "-s", "-C", str(ROOT / "tools" / "mpflow"), f"BUILD={folder}", *targets]
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         last = (done.stdout.strip().splitlines() or ["no output"])[-1]
         raise RunError(f"make -C tools/mpflow failed: {last}")
-    return mpflow_path()
+    return [mpflow_path(), *([folder / "mpflow-usrsctp"] if usrsctp else [])]
 
 
 def mpflow_path() -> Path:

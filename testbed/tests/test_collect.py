@@ -23,6 +23,8 @@ LINK = Direction(rate_mbit=10)
         ("sctp", "ipv4", 9000, 1452 / 1514),  # fragments fill their packets
         ("sctp", "ipv4", 1397, 1397 / 1462),  # padded to 1400
         ("sctp", "ipv4", 100, 12 * 100 / (46 + 12 * 116)),  # 12 chunks share a packet
+        ("usrsctp", "ipv4", 1400, 1400 / 1470),  # in UDP
+        ("sctp-to-usrsctp", "ipv6", 1400, 1400 / 1490),
         ("tcp", "ipv4", 1400, 1448 / 1514),
         ("mptcp", "ipv6", 1400, 1428 / 1514),
     ],
@@ -165,6 +167,17 @@ def test_iperf3_speaks_another_language() -> None:
     }
     found = collect.metrics(spec, raw, {"host1": {}}, [])
     assert found["goodput_mbit"] == 10 and "rtx_ratio" not in found
+
+
+def test_usrsctp_counts_for_itself() -> None:
+    raw = result([])
+    stats = {"data_chunks_out": 1000, "rtx_chunks": 25, "sacks_in": 400}
+    sent = {"event": "result", "first_t": 100.0, "last_t": 109.0, "association_stats": stats}
+    raw["flows"][0]["sender"] = lines(sent)
+    spec = replace(small_spec(), flows=(Flow("flow1", kind="usrsctp", size_mb=1),))
+    found = collect.metrics(spec, raw, {"host1": {"SctpOutOrderChunks": 7}}, [])
+    assert (found["rtx_ratio"], found["sacks"]) == (0.025, 400)
+    assert "t3_timeouts" not in found and found["goodput_mbit"] == 1
 
 
 def test_long_series_keep_their_peaks() -> None:

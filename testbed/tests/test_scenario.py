@@ -323,3 +323,57 @@ def test_a_striped_flow_adds_up_ordered_bytes_only(file: Path, key: str) -> None
     file.write_text(GOOD.replace('size_mb = "{size_mb}"', f'kind = "sctp-striped"\n{size}\n{key}', 1))
     with pytest.raises(LabError, match=r"for sctp-striped|no use"):
         load(file)
+
+
+CMT = ["--cmt", "base"]
+DELAYED = ["--cmt-sack", "delayed"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "programs", "sender", "receiver", "sysctls"),
+    [
+        ("sctp", ("mpflow", "mpflow"), CMT, CMT + DELAYED, []),
+        ("usrsctp", ("mpflow-usrsctp", "mpflow-usrsctp"), CMT + DELAYED, CMT + DELAYED, []),
+        ("usrsctp-to-sctp", ("mpflow-usrsctp", "mpflow"), CMT + DELAYED, DELAYED, ["host2 udp_port"]),
+        (
+            "sctp-to-usrsctp",
+            ("mpflow", "mpflow-usrsctp"),
+            CMT,
+            CMT + DELAYED,
+            ["host1 udp_port", "host1 encap_port"],
+        ),
+    ],
+)
+def test_each_end_has_its_stack_and_its_part_of_cmt(
+    kind: str, programs: tuple[str, str], sender: list[str], receiver: list[str], sysctls: list[str]
+) -> None:
+    spec = expand(load(scenario.find("demo")), {}, Choice(("stock",), repeat=1))[0]
+    flow = Flow("main", kind=kind, size_mb=1, cmt="base", cmt_sack="delayed")
+    made = mpflow(flow, spec.topology, 0, Means("mpflow", 1))[0]
+    ends = made.sender.argv, made.receiver.argv
+    assert tuple(argv[0] for argv in ends) == programs
+    assert all(argv[argv.index("--proto") + 1] == "sctp" for argv in ends)
+    for argv, expected in zip(ends, (sender, receiver), strict=True):
+        given = [i for i, word in enumerate(argv) if word.startswith("--cmt")]
+        assert [word for i in given for word in argv[i : i + 2]] == expected
+    set_here = [one for one in made.setup if one.argv[0] == "sysctl"]
+    assert [f"{one.where} {one.argv[-1].split('.')[-1].split('=')[0]}" for one in set_here] == sysctls
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ('kind = "mptcp"\ncmt = "base"', "cmt: got 'base', expected none for mptcp; remove it"),
+        ('cmt = "rpv1"', "cmt: got 'rpv1', expected off or base for sctp"),
+        ('kind = "sctp-to-usrsctp"\ncmt = "rpv2"', "expected off or base for sctp-to-usrsctp"),
+        ('kind = "usrsctp"\ncmt_sack = "per-path"', "expected standard or delayed for usrsctp"),
+        (
+            'kind = "usrsctp"\n[[flows]]\nkind = "usrsctp-to-sctp"\nsize_mb = 1',
+            "got 'several with usrsctp', expected one",
+        ),
+    ],
+)
+def test_what_a_stack_cannot_do_is_refused(file: Path, keys: str, words: str) -> None:
+    file.write_text(GOOD.replace('size_mb = "{size_mb}"', f'size_mb = "{{size_mb}}"\n{keys}', 1))
+    with pytest.raises(LabError, match=words):
+        load(file)

@@ -14,6 +14,8 @@
 #define SCTP_RTX_POLICY		134
 #define SCTP_FAILOVER_HEARTBEAT	135
 #define SCTP_DORMANT_POLICY	136
+#define SCTP_CMT_ON_OFF		0x1200		/* FreeBSD's, as the next one */
+#define SCTP_CMT_USE_DAC	0x1201
 #define SPP_PATHMAXRXT_ZERO	(1 << 10)	/* an spp_pathmaxrxt of 0 is not "unchanged" */
 #endif
 #define NEEDS_PATCHES	"expected one with the sctp-multipath patches"
@@ -117,6 +119,8 @@ void assoc_set_options(int fd, const struct options *o)
 	set_multipath(fd, SCTP_RTX_POLICY, o->rtx_policy, "--rtx-policy");
 	set_multipath(fd, SCTP_FAILOVER_HEARTBEAT, o->failover_heartbeat, "--failover-heartbeat");
 	set_multipath(fd, SCTP_DORMANT_POLICY, o->dormant_policy, "--dormant-policy");
+	set_multipath(fd, SCTP_CMT_ON_OFF, o->cmt, "--cmt");
+	set_multipath(fd, SCTP_CMT_USE_DAC, o->cmt_sack, "--cmt-sack");
 	if (o->role == ROLE_SEND && o->streams > 1)
 		set(fd, SCTP_INITMSG, &init, sizeof(init), "--streams");
 	if (o->max_burst != NOT_GIVEN)
@@ -284,6 +288,7 @@ static const char *state_name(int state)
 static void write_stats(struct json *j, const struct sctp_assoc_stats *s)
 {
 	json_open(j, "association_stats", '{');
+	json_integer(j, "data_chunks_out", s->sas_oodchunks + s->sas_ouodchunks);
 	json_integer(j, "rtx_chunks", s->sas_rtxchunks);
 	json_integer(j, "max_rto_jiffies", s->sas_maxrto);
 	json_integer(j, "sacks_in", s->sas_isacks);
@@ -331,16 +336,36 @@ static bool get_multipath(int fd, int name, int64_t wanted, uint32_t *value)
 	return true;
 }
 
+/* The name of number @value, NULL where there is none. */
+static const char *name_of(const char *const *names, uint32_t value)
+{
+	while (*names && value > 0) {
+		names++;
+		value--;
+	}
+	return *names;
+}
+
 static void write_multipath(struct json *j, int fd, const struct options *o)
 {
+	const struct {
+		const char *key;
+		int name;
+		int64_t wanted;
+		const char *const *names;
+	} named[] = {
+		{ "rtx_policy", SCTP_RTX_POLICY, o->rtx_policy, rtx_policy_names },
+		{ "dormant_policy", SCTP_DORMANT_POLICY, o->dormant_policy, dormant_policy_names },
+		{ "cmt", SCTP_CMT_ON_OFF, o->cmt, cmt_names },
+		{ "cmt_sack", SCTP_CMT_USE_DAC, o->cmt_sack, cmt_sack_names },
+	};
 	uint32_t value;
 
-	if (get_multipath(fd, SCTP_RTX_POLICY, o->rtx_policy, &value) && value < 4)
-		json_string(j, "rtx_policy", rtx_policy_names[value]);
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+		if (get_multipath(fd, named[i].name, named[i].wanted, &value) && name_of(named[i].names, value))
+			json_string(j, named[i].key, name_of(named[i].names, value));
 	if (get_multipath(fd, SCTP_FAILOVER_HEARTBEAT, o->failover_heartbeat, &value))
 		json_integer(j, "failover_heartbeat", value);
-	if (get_multipath(fd, SCTP_DORMANT_POLICY, o->dormant_policy, &value) && value < 4)
-		json_string(j, "dormant_policy", dormant_policy_names[value]);
 }
 
 /* A value the kernel does not know is left out. */

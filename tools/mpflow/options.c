@@ -33,8 +33,13 @@ struct option_row {
 };
 
 const char *const proto_names[] = { "sctp", "tcp", "mptcp", NULL };
-const char *const rtx_policy_names[] = { "kernel", "same", "alternate", "fr-same-rto-alt", NULL };
+const char *const rtx_policy_names[] = {
+	"kernel", "same", "alternate", "fr-same-rto-alt", "ssthresh", "cwnd", "asap", "lossrate", NULL,
+};
 const char *const dormant_policy_names[] = { "kernel", "hop", "primary", "last", NULL };
+/* FreeBSD's values; Linux knows the first two. */
+const char *const cmt_names[] = { "off", "base", "rpv1", "rpv2", NULL };
+const char *const cmt_sack_names[] = { "standard", "delayed", "per-path", NULL };
 
 #define AT(member)	offsetof(struct options, member)
 
@@ -90,11 +95,15 @@ static const struct option_row rows[] = {
 	  "SACK after N packets at the latest" },
 	{ "--max-burst", "N", NUMBER, BOTH, true, AT(max_burst), 0, 65535, NULL, "Max.Burst" },
 	{ "--rtx-policy", "NAME", NAME, BOTH, true, AT(rtx_policy), 0, 0, rtx_policy_names,
-	  "where retransmissions go: kernel, same, alternate or fr-same-rto-alt" },
+	  "where retransmissions go: kernel, same, alternate, fr-same-rto-alt, ssthresh..." },
 	{ "--failover-heartbeat", "0|1", NUMBER, BOTH, true, AT(failover_heartbeat), 0, 1, NULL,
 	  "1: probe a path that has failed at once, then once per RTO" },
 	{ "--dormant-policy", "NAME", NAME, BOTH, true, AT(dormant_policy), 0, 0, dormant_policy_names,
 	  "where data goes when all paths have failed: kernel, hop, primary or last" },
+	{ "--cmt", "NAME", NAME, BOTH, true, AT(cmt), 0, 0, cmt_names,
+	  "new data over all paths at once: off or base; usrsctp: rpv1, rpv2 too" },
+	{ "--cmt-sack", "NAME", NAME, BOTH, true, AT(cmt_sack), 0, 0, cmt_sack_names,
+	  "what then answers data: standard, delayed or per-path" },
 	{ "--sockopt", "LEVEL:OPTION:HEX", RAW, BOTH, false, 0, 0, 0, NULL,
 	  "any socket option, before connect or listen; repeatable" },
 };

@@ -47,7 +47,7 @@ struct options {
 	int64_t sndbuf, rcvbuf;
 	bool nodelay;
 	int64_t rto_initial, rto_min, rto_max, pmr, hb_interval, sack_delay, sack_freq, max_burst;
-	int64_t rtx_policy, failover_heartbeat, dormant_policy;
+	int64_t rtx_policy, failover_heartbeat, dormant_policy, cmt, cmt_sack;
 	size_t raw_count;
 	struct raw_option raw[RAW_OPTIONS_MAX];
 };
@@ -55,6 +55,8 @@ struct options {
 extern const char *const proto_names[];
 extern const char *const rtx_policy_names[];
 extern const char *const dormant_policy_names[];
+extern const char *const cmt_names[];
+extern const char *const cmt_sack_names[];
 
 void options_parse(int argc, char **argv, struct options *o);
 
