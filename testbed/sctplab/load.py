@@ -141,10 +141,9 @@ def mpflow_pair(
     send += option("rtx-policy", flow.rtx_policy) + option("dormant-policy", flow.dormant_policy)
     send += option("failover-heartbeat", flow.failover_heartbeat)
     send += option("primary", flow.primary and address(topology, receiver, flow.primary)) + raw(flow.sockopts)
-    setup = mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else encapsulation(flow)
     ready = '"event": "ready"'
     return Load(name, flow.start_s, flow.background, Process(receiver, tuple(recv), ready),
-                Process(sender, tuple(send)), setup)  # fmt: skip
+                Process(sender, tuple(send)), preparations(flow, topology, paths))  # fmt: skip
 
 
 def cmt_options(flow: Flow, sends: bool) -> list[str]:
@@ -170,19 +169,22 @@ def end_options(flow: Flow) -> list[str]:
     return option("duration", flow.duration_s or 86400.0)
 
 
+def preparations(flow: Flow, topology: Topology, paths: tuple[str, ...]) -> tuple[Command, ...]:
+    """What a flow needs beforehand beside common_commands."""
+    if flow.kind in BY_KERNEL:
+        return ()
+    own = mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else encapsulation(flow)
+    return (*own, command("", "sleep 0.01"))  # links come up when all is idle: the first packet would be lost
+
+
 def encapsulation(flow: Flow) -> tuple[Command, ...]:
     """What lets the kernel's SCTP talk to usrsctp: its own UDP port and, where it calls, the other's."""
     sender, receiver = flow.hosts
-    if flow.kind not in WITH_USRSCTP:
-        return ()
     needed = {
         "usrsctp-to-sctp": [(receiver, "udp_port")],
         "sctp-to-usrsctp": [(sender, "udp_port"), (sender, "encap_port")],
     }.get(flow.kind, [])
-    return (
-        *(command(host, f"sysctl -q -w net.sctp.{key}={UDP_PORT}") for host, key in needed),
-        command("", "sleep 0.01"),  # the kernel brings up links when all is idle, and usrsctp may call before
-    )
+    return tuple(command(host, f"sysctl -q -w net.sctp.{key}={UDP_PORT}") for host, key in needed)
 
 
 def mptcp_commands(flow: Flow, topology: Topology, paths: tuple[str, ...]) -> tuple[Command, ...]:
