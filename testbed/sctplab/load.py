@@ -24,8 +24,8 @@ AGENT = Path(__file__).resolve().parent.parent / "agent"
 MPTCP_SUBFLOWS = 8
 # Socket buffers are capped by these; the TCP ones let auto-tuning reach the same size.
 BUFFER_CAP = 64 << 20
-# Pages that all TCP sockets of both hosts may hold. The kernel takes a 16th of UML's memory, which two MPTCP ends
-# with buffers of 16 MB exceed, and then closes their windows. SCTP's default is this.
+# Pages that all TCP sockets of both hosts may hold. The kernel takes a 16th of UML's memory, which two MPTCP
+# ends with buffers of 16 MB exceed, and then closes their windows. SCTP's default is this.
 TCP_MEM = "49152 65536 98304"
 PYTHON = ("/usr/bin/python3", "-S", "-E", "-B")
 
