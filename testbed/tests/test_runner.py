@@ -17,7 +17,7 @@ import pytest
 from sctplab import record, runner
 from sctplab.checks import plain
 from sctplab.model import Limits, RunSpec
-from sctplab.place.base import Kernel, Processes, RunError, Tools
+from sctplab.place.base import Ended, Kernel, Processes, RunError, Tools
 from tests.lab_run import environment, small_spec
 
 KERNEL = Kernel(Path("/nowhere"), {"key": "k1"})
@@ -123,6 +123,21 @@ def test_a_kernel_that_complains_fails_the_run(
     made = runner.perform(job(tmp_path), bench)
     assert (made["status"], made["reason"]) == ("failed", reason)
     assert made["kernel_log"] == ["what happened"]
+
+
+@pytest.mark.parametrize("end", ["content", "order"])
+def test_a_wrong_byte_anywhere_fails_the_run(end: str) -> None:
+    """Every part of a flow is judged: here the second association of a striped one."""
+    said = (
+        {"event": "result", "content": "ok", "order": "ok"},
+        {"event": "result", end: "wrong at offset 7"},
+    )
+    flows = [
+        {"name": f"flow1.path{i}", "receiver": {"output": json.dumps(one)}} for i, one in enumerate(said, 1)
+    ]
+    ended = Ended(returncode=0, timed_out=False, wall_s=1, console="")
+    found = runner.verdict(small_spec(), ended, {"status": "ok", "reason": "", "flows": flows})
+    assert found == ("failed", f"flow flow1.path2: {end} wrong at offset 7")
 
 
 def test_stop_leaves_no_half_done_record(
