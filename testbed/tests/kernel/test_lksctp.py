@@ -28,6 +28,14 @@ SETTINGS = {
         "net.sctp.rtx_policy": "fr-same-rto-alt",
         "net.sctp.multiple_fast_rtx": "1",
     },
+    "cmt": {"net.sctp.cmt": "1"},
+    "cmt+delayed": {"net.sctp.cmt": "1", "net.sctp.cmt_sack": "delayed"},
+    "cmt+per-path": {
+        "net.sctp.cmt": "1",
+        "net.sctp.cmt_sack": "per-path",
+        "net.sctp.cmt_scheduler": "primary-first",
+        "net.sctp.rtx_policy": "asap",
+    },
 }
 Verdicts = dict[str, tuple[int | str | None, dict[str, int]]]  # program -> exit code, results by kind
 

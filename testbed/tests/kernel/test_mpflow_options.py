@@ -20,31 +20,44 @@ def send(kernel: str, folder: Path, **keys: Any) -> dict[str, Any]:
         return runner.in_place(spec, bench, bench.kernel(spec), folder)[1]
 
 
-POLICIES = [("rtx_policy", name) for name in ("kernel", "same", "alternate", "fr-same-rto-alt")]
-DORMANT = [("dormant_policy", name) for name in ("kernel", "hop", "primary", "last")]
+POLICIES = ("kernel", "same", "alternate", "fr-same-rto-alt", "ssthresh", "cwnd", "asap", "lossrate")
+VALUES: dict[str, tuple[str | int, ...]] = {
+    "rtx_policy": POLICIES,
+    "dormant_policy": ("kernel", "hop", "primary", "last"),
+    "failover_heartbeat": (0, 1),
+    "pmr": (0,),
+    "cmt": ("off", "base"),
+    "cmt_sack": ("standard", "delayed", "per-path"),
+}
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [*POLICIES, *DORMANT, ("failover_heartbeat", 0), ("failover_heartbeat", 1), ("pmr", 0)]
-)
-def test_patched_has_what_was_asked_for(key: str, value: str | int, tmp_path: Path) -> None:
-    result = send("patched", tmp_path, **{key: value})
+@pytest.mark.parametrize("turn", range(max(map(len, VALUES.values()))))
+def test_patched_has_what_was_asked_for(turn: int, tmp_path: Path) -> None:
+    """Every value of every option has its turn."""
+    keys = {key: values[turn % len(values)] for key, values in VALUES.items()}
+    result = send("patched", tmp_path, **keys)
     assert result["status"] == "ok", result["reason"]
-    connected = collect.events_of(result["flows"][0]["sender"])[0]
-    assert connected["options"][key] == value
+    flow = result["flows"][0]
+    both = [event for end in ("receiver", "sender") for event in collect.events_of(flow[end])]
+    options = [event["options"] for event in both if event["event"] == "connected"]
+    assert len(options) == 2
+    assert keys.items() <= {**options[0], **options[1]}.items()
 
 
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [
-        ({"rtx_policy": "same"}, "--rtx-policy: this kernel does not know it"),
-        ({"failover_heartbeat": 1}, "--failover-heartbeat: this kernel does not know it"),
-        ({"dormant_policy": "hop"}, "--dormant-policy: this kernel does not know it"),
-        ({"pmr": 0}, "--pmr 0: this kernel does not fail over at the first timeout"),
+        ({"rtx_policy": "same"}, "send: mpflow: --rtx-policy: this kernel does not know it"),
+        ({"failover_heartbeat": 1}, "send: mpflow: --failover-heartbeat: this kernel does not know it"),
+        ({"dormant_policy": "hop"}, "send: mpflow: --dormant-policy: this kernel does not know it"),
+        ({"cmt": "base"}, "recv: mpflow: --cmt: this kernel does not know it"),
+        ({"cmt_sack": "delayed"}, "recv: mpflow: --cmt-sack: this kernel does not know it"),
+        ({"pmr": 0}, "send: mpflow: --pmr 0: this kernel does not fail over at the first timeout"),
     ],
 )
 def test_stock_refuses(keys: dict[str, Any], complaint: str, tmp_path: Path) -> None:
+    """The receiver first, where both are asked for it."""
     result = send("stock", tmp_path, **keys)
-    assert result["flows"][0]["sender"] == {"exit": 2, "output": ""}
-    expected = f"mpflow send: mpflow: {complaint}; expected one with the sctp-multipath patches"
-    assert result["reason"] == expected
+    end = "receiver" if complaint.startswith("recv") else "sender"
+    assert result["flows"][0][end] == {"exit": 2, "output": ""}
+    assert result["reason"] == f"mpflow {complaint}; expected one with the sctp-multipath patches"

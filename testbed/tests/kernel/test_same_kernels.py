@@ -10,9 +10,27 @@ from sctplab.compare import differences
 from sctplab.model import RunSpec
 from sctplab.same import captures_differ, kernels_differ, run_captured
 from sctplab.scenario import Choice
+from tests.cmt_run import with_settings
 
 pytestmark = pytest.mark.kernel
 OFF = [name for name in scenario.names() if name.startswith("off-")]
+# As many of both, since to write a setting takes a moment of virtual time.
+DEFAULTS = {
+    "cmt": "0",
+    "cmt_scheduler": "round-robin",
+    "cmt_sack": "standard",
+    "cmt_split_fast_rtx": "1",
+    "rtx_policy": "kernel",
+    "multiple_fast_rtx": "0",
+}
+STOCK_DEFAULTS = {
+    "rto_initial": "3000",
+    "rto_min": "1000",
+    "rto_max": "60000",
+    "pf_retrans": "0",
+    "pf_enable": "1",
+    "max_burst": "4",
+}
 
 
 def spec_of(name: str) -> RunSpec:
@@ -38,6 +56,21 @@ def test_there_are_enough_off_scenarios() -> None:
 @pytest.mark.parametrize("name", OFF)
 def test_patched_with_defaults_sends_what_stock_sends(name: str, bench: runner.Bench, tmp_path: Path) -> None:
     assert kernels_differ(spec_of(name), "stock", "patched", bench, tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"cmt_split_fast_rtx": "0", "cmt_scheduler": "primary-first"}], ids=["defaults", "idle"]
+)
+def test_what_is_written_means_nothing_while_cmt_is_0(
+    more: dict[str, str], bench: runner.Bench, tmp_path: Path
+) -> None:
+    captures = []
+    for kernel, values in (("stock", STOCK_DEFAULTS), ("patched", DEFAULTS | more)):
+        spec = with_settings(spec_of("off-three"), **values)
+        record, folder = run_captured(spec, kernel, bench, tmp_path / kernel)
+        assert record["status"] == "ok", record["reason"]
+        captures.append(folder)
+    assert captures_differ(*captures) == ""
 
 
 @pytest.mark.parametrize("name", OFF)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Carries out the cases of settings.py and thresholds.py. Standard library only.
+"""Carries out the cases of settings.py, thresholds.py and cmt.py. Standard library only.
 
 Every case has a network namespace of its own with a loopback interface. The result names the cases that went
 wrong and how.
@@ -11,13 +11,15 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+import cmt
 import settings
 import thresholds
 from options import namespace
 
 LIMIT_S = 30  # of a case, in virtual time
 CASES: dict[str, list[Callable[[], None]]] = {
-    flavour: settings.CASES[flavour] + thresholds.CASES[flavour] for flavour in ("patched", "stock")
+    flavour: settings.CASES[flavour] + thresholds.CASES[flavour] + cmt.CASES[flavour]
+    for flavour in ("patched", "stock")
 }
 
 

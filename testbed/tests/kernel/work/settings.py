@@ -39,7 +39,7 @@ from options import (
 )
 
 KERNEL, SAME, ALTERNATE, FR_SAME_RTO_ALT = range(4)
-NAMES = ["kernel", "same", "alternate", "fr-same-rto-alt"]
+NAMES = ["kernel", "same", "alternate", "fr-same-rto-alt", "ssthresh", "cwnd", "asap", "lossrate"]
 COUNTERS = {
     "FastRecoveries",
     "RtxSame",
@@ -49,6 +49,10 @@ COUNTERS = {
     "FailoverProbes",
     "PathReturns",
     "DormantMoves",
+    "CmtChunks",
+    "StaleSacks",
+    "SchedWaits",
+    "TsnLimit",
 }
 PROFILES = Path(__file__).parents[4] / "sysctl"
 

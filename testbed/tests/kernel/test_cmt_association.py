@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Concurrent multipath transfer with everything else SCTP can do: all arrives, and over all paths.
+
+What mpflow can send is a run of the laboratory; the rest are the cases of work/transfer.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sctplab import capture, plan
+from sctplab.model import HOSTS, Event, Flow, RunSpec, Topology
+from sctplab.shape import address
+from tests.cmt_run import MESSAGE_B, Lab, bulk, open_lab, path, paths, spec
+from tests.kernel_run import linux, run_work
+
+pytestmark = pytest.mark.kernel
+WALL_S = 120  # a second on an idle machine
+RATE = 2.0
+WAYS = ("forward", "reverse")
+FORWARD_TSN, AUTH = "0xc0", "0x0f"
+MODES = ["standard", "delayed", "per-path"]
+CUT = tuple(Event(1, "cut", name) for name in ("path1", "path2"))
+HEAL = tuple(Event(2, "heal", name) for name in ("path1", "path2"))
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with open_lab(tmp_path_factory) as opened:
+        yield opened
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case of work/transfer.py that held."""
+
+    result: dict[str, Any]
+    chunks: tuple[capture.Chunk, ...]  # at host1
+
+    def share(self, where: str, kind: str = "DATA") -> float:
+        """Of the chunks that left host1."""
+        found = [one.path for one in self.chunks if (one.kind, one.direction) == (kind, "forward")]
+        return found.count(where) / len(found)
+
+    def kinds(self) -> set[str]:
+        return {one.kind for one in self.chunks}
+
+
+def carry_out(
+    case: str,
+    folder: Path,
+    topology: Topology,
+    *settings: dict[str, str],
+    events: tuple[Event, ...] = (),
+) -> Case:
+    """On two hosts with this topology."""
+    one = spec(topology, bulk(1), *settings, events=events, pcap=True)
+    made = plan.as_json(plan.make(one, "mpflow"))
+    addresses = [[address(topology, host, found.name) for found in topology.paths] for host in HOSTS]
+    kernel = linux("patched")
+    result = run_work("transfer", kernel, folder, WALL_S, **made, case=case, addresses=addresses)
+    if result["said"]:
+        pytest.fail(result["said"], pytrace=False)
+    assert result["left_behind"] == {}
+    return Case(result, tuple(capture.chunks(folder, topology, "host1")))
+
+
+def two() -> Topology:
+    return paths(10, 35, rate_mbit=RATE)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", ["shutdown", "peeling_off", "one_to_many"])
+def test_everything_arrives(case: str, mode: str, tmp_path: Path) -> None:
+    found = carry_out(case, tmp_path, two(), {"cmt_sack": mode})
+    assert 0.25 < found.share("path2") < 0.75
+
+
+def test_sacks_that_travel_with_data_keep_the_count(tmp_path: Path) -> None:
+    """Of the packets that they answer; at the end a SHUTDOWN may answer two more."""
+    found = carry_out("bulk", tmp_path, two(), {"cmt_sack": "delayed"})
+    data = {
+        way: {one.packet for one in found.chunks if (one.kind, one.direction) == ("DATA", way)}
+        for way in WAYS
+    }
+    sacks = [one for one in found.chunks if (one.kind, one.direction) == ("SACK", "forward")]
+    assert sum(one.packet in data["forward"] for one in sacks) > 10
+    assert 0 <= len(data["reverse"]) - sum(one.flags >> 6 for one in sacks) <= 2
+
+
+def test_a_path_joins_when_its_heartbeat_is_answered(tmp_path: Path) -> None:
+    """It is not asked for a sign of life later than the association is established."""
+    found = carry_out("at_once", tmp_path, two())
+    times = {(one.kind, one.direction): one.time_ns for one in reversed(found.chunks) if one.path == "path2"}
+    answered, used = times["HEARTBEAT_ACK", "reverse"], times["DATA", "forward"]
+    assert 0 <= used - answered < 0.1e9
+    established = next(one.time_ns for one in found.chunks if one.kind == "COOKIE_ACK")
+    assert answered - established < 0.1e9
+
+
+def test_a_path_that_never_answers_changes_nothing(tmp_path: Path) -> None:
+    """The same leaves and arrives in the same order and, to a microsecond, at the same time."""
+    topology = Topology((path(1, 10, RATE), path(2, 10, RATE, loss_pct=100)))
+    found = []
+    for cmt in ("0", "1"):
+        (tmp_path / cmt).mkdir()
+        chunks = carry_out("at_once", tmp_path / cmt, topology, {"cmt": cmt}).chunks
+        found.append([replace(one, packet=0) for one in chunks if one.kind in ("DATA", "SACK")])
+    off, on = found
+    assert [replace(one, time_ns=0) for one in off] == [replace(one, time_ns=0) for one in on]
+    assert all(abs(one.time_ns - two.time_ns) < 1000 for one, two in zip(off, on, strict=True))
+
+
+def test_a_peer_that_restarts(tmp_path: Path) -> None:
+    found = carry_out("restart", tmp_path, two(), events=CUT + HEAL)
+    assert 0.25 < found.share("path2") < 0.75
+
+
+def test_addresses_that_come_and_go(tmp_path: Path) -> None:
+    settings = {"addip_enable": "1", "addip_noauth_enable": "1"}
+    found = carry_out("addresses", tmp_path, paths(10, 35, 20, rate_mbit=RATE, queue_pkts=60), settings)
+    data = [one.path for one in found.chunks if (one.kind, one.direction) == ("DATA", "forward")]
+    tenth = len(data) // 10
+    assert [set(part) for part in (data[:tenth], data[-tenth:])] == [{"path1", "path2"}, {"path1", "path3"}]
+
+
+def test_interleaved_messages_under_every_stream_scheduler(tmp_path: Path) -> None:
+    found = carry_out("interleaving", tmp_path, two(), {"intl_enable": "1"})
+    assert 0.25 < found.share("path2", "0x40") < 0.75
+    assert "DATA" not in found.kinds()
+
+
+def test_messages_that_expire(tmp_path: Path) -> None:
+    events = (Event(1, "cut", "path2"), Event(2, "heal", "path2"))
+    found = carry_out("lifetimes", tmp_path, paths(10, 35, rate_mbit=RATE, loss_pct=2), events=events)
+    assert found.share("path2") > 0.1
+    assert FORWARD_TSN in found.kinds()
+
+
+def test_chunks_that_are_authenticated(tmp_path: Path) -> None:
+    found = carry_out("authentication", tmp_path, two(), {"auth_enable": "1"})
+    assert 0.25 < found.share("path2") < 0.75
+    signed = {one.packet for one in found.chunks if one.kind == AUTH}
+    assert {one.packet for one in found.chunks if one.kind in ("DATA", "SACK")} <= signed
+
+
+def test_explicit_congestion_notification(tmp_path: Path) -> None:
+    """A path marks what it would lose: nothing is sent again."""
+    found = carry_out("bulk", tmp_path, paths(10, 35, rate_mbit=RATE, loss_pct=3, ecn=True))
+    assert {"ECNE", "CWR"} <= found.kinds()
+    assert 0.25 < found.share("path2") < 0.75
+    assert found.result["counters"]["host1"]["SctpFastRetransmits"] == 0
+
+
+def test_an_address_that_the_program_names_is_obeyed(tmp_path: Path) -> None:
+    found = carry_out("explicit_addresses", tmp_path, two())
+    data = [one for one in found.chunks if (one.kind, one.direction) == ("DATA", "forward")]
+    assert [one.path for one in data] == [f"path{1 + ((one.tsn or 0) - 1) // 10 % 2}" for one in data]
+
+
+# What mpflow sends
+
+
+def shares(lab: Lab, one: RunSpec) -> list[float]:
+    """Of what the paths carried, each one's."""
+    record, _ = lab.captured(one)
+    wire = [record["metrics"][f"wire_mbit.{found.name}"] for found in one.topology.paths]
+    return [rate / sum(wire) for rate in wire]
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        Flow("main", size_mb=1.5, message_b=5000, streams=4),
+        Flow("main", size_mb=1.5, message_b=5000, streams=4, unordered=True),
+        Flow("main", size_mb=0.7, message_b=100),
+        Flow("main", size_mb=1.5, message_b=MESSAGE_B, rcvbuf_kb=64, sndbuf_kb=64),
+    ],
+    ids=["fragmented", "unordered", "bundled", "small-buffers"],
+)
+def test_messages_of_all_kinds(flow: Flow, lab: Lab) -> None:
+    assert min(shares(lab, spec(two(), flow))) > 0.1
+
+
+@pytest.mark.parametrize("offload", ["host", "whole"])
+def test_segmentation_offload(offload: str, lab: Lab) -> None:
+    assert min(shares(lab, spec(replace(two(), offload=offload), bulk(2)))) > 0.2
+
+
+def test_udp_encapsulation(lab: Lab) -> None:
+    settings = {"udp_port": "9899", "encap_port": "9899"}
+    assert min(shares(lab, spec(two(), bulk(1.5), settings))) > 0.2
+
+
+@pytest.mark.parametrize("families", [("ipv6", "ipv6"), ("ipv4", "ipv6")], ids="-".join)
+def test_ipv6(families: tuple[str, ...], lab: Lab) -> None:
+    both = [replace(one, family=family) for one, family in zip(two().paths, families, strict=True)]
+    assert min(shares(lab, spec(Topology(tuple(both)), bulk(1.5)))) > 0.2
+
+
+def test_eight_paths(lab: Lab) -> None:
+    eight = paths(*range(10, 90, 10), rate_mbit=1)
+    assert min(shares(lab, spec(eight, bulk(4)))) > 0.03

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Concurrent multipath transfer at the sender, packet by packet: which path, when, and what is sent again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from sctplab.model import Event, Flow, RunSpec, Topology
+from tests.cmt_run import (
+    MAX_BURST,
+    MESSAGE_B,
+    MTU,
+    RTO_S,
+    Lab,
+    Seen,
+    bulk,
+    bursts,
+    longest_pause_s,
+    most_at_once,
+    open_lab,
+    path,
+    paths,
+    spec,
+    steady,
+    with_settings,
+)
+
+pytestmark = pytest.mark.kernel
+RUN = 1 / 8  # of its window is sent to a path in a row, when it was full
+RATE = 2.0  # Mbit/s; 170 packets a second
+MOST_AT_ONCE = math.ceil(MAX_BURST * MTU / MESSAGE_B)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with open_lab(tmp_path_factory) as opened:
+        yield opened
+
+
+def full(scheduler: str = "round-robin", size_mb: float = 2, **settings: str) -> RunSpec:
+    """More to send than two paths carry; their SACKs never arrive in one moment."""
+    chosen = {"cmt_scheduler": scheduler, **settings}
+    return spec(paths(10, 23.7, rate_mbit=RATE), bulk(size_mb), chosen)
+
+
+def light(scheduler: str, primary_ms: float, alternate_ms: float) -> RunSpec:
+    """A message every 20 ms, a third of what one path carries."""
+    topology = paths(primary_ms, alternate_ms, rate_mbit=RATE)
+    return spec(topology, steady(300, 20), {"cmt_scheduler": scheduler})
+
+
+def test_every_tsn_is_new_once_and_both_paths_carry_them(lab: Lab) -> None:
+    seen = lab.see(full())
+    assert sorted(one.tsn or 0 for one in seen.sent) == list(range(1, len(seen.sent) + 1))
+    assert 0.4 < seen.share("path1") < 0.6
+    assert seen.record["metrics"]["rtx_ratio"] == 0
+    assert seen.counter("SctpMpCmtChunks") == sum(one.path == "path2" for one in seen.new)
+
+
+@pytest.mark.parametrize("scheduler", ["round-robin", "primary-first", "lowest-rtt"])
+def test_no_burst_is_longer_than_max_burst(scheduler: str, lab: Lab) -> None:
+    seen = lab.see(full(scheduler))
+    assert max(most_at_once(seen.sent, name) for name in ("path1", "path2")) <= MOST_AT_ONCE
+
+
+@pytest.mark.parametrize("scheduler", ["round-robin", "primary-first", "lowest-rtt"])
+def test_lost_sacks_cause_no_burst(scheduler: str, lab: Lab) -> None:
+    """When one arrives after several were lost, it acknowledges more than Max.Burst packets."""
+    both = paths(10, 23.7, rate_mbit=RATE)
+    deaf = [replace(one, reverse=replace(one.reverse, loss_pct=60)) for one in both.paths]
+    seen = lab.see(spec(Topology(tuple(deaf)), bulk(1), {"cmt_scheduler": scheduler}))
+    for name in ("path1", "path2"):
+        assert most_at_once(seen.new, name) <= MOST_AT_ONCE
+
+
+def flights(seen: Seen, where: str) -> Iterator[tuple[int, int]]:
+    """(time in ns, packets of this path under way) after each moment in which the sender sent or heard."""
+    chunks = [one for one in seen.at["host1"] if one.kind in ("DATA", "SACK")]
+    out: set[int] = set()
+    for time_ns, group in bursts(chunks):
+        for one in group:
+            if one.kind == "SACK":
+                out = {tsn for tsn in out if not reported(tsn, one.cum_tsn or 0, one.gaps)}
+            elif one.path == where and one.tsn is not None:
+                out.add(one.tsn)
+        yield time_ns, len(out)
+
+
+def reported(tsn: int, cum_tsn: int, gaps: tuple[tuple[int, int], ...]) -> bool:
+    return tsn <= cum_tsn or any(first <= tsn <= last for first, last in gaps)
+
+
+def test_primary_first_uses_the_others_when_the_primary_is_full(lab: Lab) -> None:
+    """Nothing is lost, so its window only grows: full means as full as ever, but a packet and a run."""
+    seen = lab.see(full("primary-first"))
+    other = {one.time_ns for one in seen.new if one.path == "path2"}
+    assert len(other) > 100
+    most = 0
+    for time_ns, flight in flights(seen, "path1"):
+        most = max(most, flight)
+        if time_ns in other:
+            assert flight >= most * (1 - RUN) - 1
+
+
+def test_primary_first_is_the_primary_where_that_is_enough(lab: Lab) -> None:
+    """Its window grows beyond that within a second."""
+    assert lab.see(light("primary-first", 50, 10)).share("path1", 1) == 1
+
+
+def test_round_robin_takes_turns(lab: Lab) -> None:
+    seen = lab.see(light("round-robin", 50, 10))
+    assert seen.share("path1") == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize(("primary_ms", "alternate_ms", "best"), [(50, 10, "path2"), (10, 50, "path1")])
+def test_lowest_rtt_is_the_fastest_where_that_is_enough(
+    primary_ms: float, alternate_ms: float, best: str, lab: Lab
+) -> None:
+    """And when its window has grown."""
+    seen = lab.see(light("lowest-rtt", primary_ms, alternate_ms))
+    assert seen.share(best, 1) == 1
+
+
+def unlike(split: str) -> RunSpec:
+    return spec(paths(5, 200, rate_mbit=RATE), bulk(1.5), {"cmt_split_fast_rtx": split})
+
+
+def test_delays_that_differ_cause_no_retransmission(lab: Lab) -> None:
+    seen = lab.see(unlike("1"))
+    assert (seen.sent_again, seen.record["metrics"]["rtx_ratio"]) == (0, 0)
+    assert seen.share("path2") > 0.2
+
+
+def test_without_the_split_report_they_do(lab: Lab) -> None:
+    seen = lab.see(unlike("0"))
+    assert seen.sent_again > 50
+    assert seen.counter("SctpFastRetransmits") > 20
+
+
+def test_losses_on_both_paths_at_once_are_repaired_without_a_timeout(lab: Lab) -> None:
+    """40 ms in which nothing passes, on both."""
+    events = [
+        Event(at, "change", name, direction="forward", values={"loss_pct": loss})
+        for at, loss in ((1.5, 100), (1.54, 0))
+        for name in ("path1", "path2")
+    ]
+    flow = bulk(2, sndbuf_kb=64)  # keeps the queues short, so that data leaves all the time
+    seen = lab.see(spec(paths(10, 23.7, rate_mbit=RATE), flow, events=tuple(events)))
+    assert seen.sent_again > 4
+    assert seen.record["metrics"]["t3_timeouts"] == 0
+    assert seen.counter("SctpMpFastRecoveries") == 2
+
+
+CUT_S, HEAL_S = 4.0, 7.0
+OTHER = {"path1": "path2", "path2": "path1"}
+either = pytest.mark.parametrize("gone", OTHER)
+
+
+def cut(gone: str) -> RunSpec:
+    """A path is away for a while."""
+    flow = Flow("main", duration_s=12, message_b=MESSAGE_B, message_log=True, sndbuf_kb=512)
+    events = (Event(CUT_S, "cut", gone), Event(HEAL_S, "heal", gone))
+    topology = paths(10, 23.7, rate_mbit=RATE, queue_pkts=60)
+    return spec(topology, flow, {"failover_heartbeat": "1"}, events=events)
+
+
+@either
+def test_a_path_that_is_cut_does_not_hold_up_the_other(gone: str, lab: Lab) -> None:
+    """New data pauses no longer than one timeout."""
+    seen = lab.see(cut(gone))
+    other = [one for one in seen.new if one.path == OTHER[gone] and seen.seconds(one) > 2]
+    assert longest_pause_s(other) < RTO_S
+    assert 0.4 < seen.share(gone, 2, CUT_S) < 0.6
+    assert seen.share(gone, CUT_S + 2 * RTO_S, HEAL_S) == 0
+
+
+@either
+def test_only_the_timer_of_the_path_that_is_cut_expires(gone: str, lab: Lab) -> None:
+    """The cumulative TSN stands still for as long as a timeout takes."""
+    assert lab.see(cut(gone)).record["metrics"]["t3_timeouts"] == 1
+
+
+@either
+def test_what_timed_out_is_sent_again_once_and_over_the_path_that_is_left(gone: str, lab: Lab) -> None:
+    seen = lab.see(cut(gone))
+    new = {id(one) for one in seen.new}
+    again = [one for one in seen.sent if id(one) not in new and CUT_S < seen.seconds(one) < HEAL_S]
+    lost = {one.tsn for one in seen.new if one.path == gone and CUT_S < seen.seconds(one) < HEAL_S}
+    assert {one.path for one in again} == {OTHER[gone]}
+    assert lost <= {one.tsn for one in again}
+    assert len(again) == len({one.tsn for one in again}) <= len(lost) + 60  # and what was in the queue
+
+
+@either
+def test_a_path_that_heals_carries_data_again_after_one_probe(gone: str, lab: Lab) -> None:
+    """Probes leave 0, 1, 3, 7 seconds after the timeout."""
+    seen = lab.see(cut(gone))
+    assert seen.record["metrics"]["return_s"] < 4 * RTO_S
+    assert 0.3 < seen.share(gone, HEAL_S + seen.record["metrics"]["return_s"] + 1) < 0.7
+
+
+def test_no_tsn_leaves_that_is_too_far_ahead_for_the_receiver(lab: Lab) -> None:
+    """Its map holds 4096; small messages use them up while a lost one waits for a timeout."""
+    flow = Flow("main", duration_s=2, message_b=100, sndbuf_kb=8192)
+    events = (Event(1, "cut", "path1"), Event(1.5, "heal", "path1"))
+    seen = lab.see(spec(paths(10, 15, rate_mbit=8), flow, events=events))
+    ahead = acked = 0
+    for _, group in bursts(list(seen.at["host1"])):
+        acked = max([acked, *(one.cum_tsn or 0 for one in group if one.kind == "SACK")])
+        ahead = max([ahead, *((one.tsn or 0) - acked for one in group)])
+    assert 4000 < ahead <= 4096
+    assert seen.counter("SctpMpTsnLimit") > 0
+
+
+# One path
+
+
+@pytest.mark.parametrize("scheduler", ["round-robin", "primary-first", "lowest-rtt"])
+def test_one_path_with_it_sends_what_it_sends_without(scheduler: str, lab: Lab) -> None:
+    """With losses each way; every packet at the same time."""
+    lossy = spec(Topology((path(1, 10, 5, loss_pct=2),)), bulk(1))
+    off, on = (with_settings(lossy, cmt=cmt, cmt_scheduler=scheduler) for cmt in ("0", "1"))
+    assert lab.differ(off, on) == ""

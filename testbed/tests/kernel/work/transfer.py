@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What can happen to an association that uses several paths at once: one case each. Standard library only.
+
+The plan is that of a run, with case (a name of CASES) and addresses (of host1, of host2). A case ends
+when all messages have arrived as they were sent; otherwise the result says what went wrong.
+"""
+
+import signal
+import socket
+import struct
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import counters
+from commands import inside, remember_home, run_all
+from messages import BINDX_ADD, BINDX_REM, Hosts, Inbox, send
+from options import SCTP, associations, choose, expect, peel_off
+from run import left_behind, start_captures, stop_captures
+
+LIMIT_S = 300  # of virtual time
+CONFIRMED_S = 6  # heartbeats confirm all addresses
+AUTH_CHUNK, FRAGMENT_INTERLEAVE, STREAM_SCHEDULER, INTERLEAVING = 21, 18, 123, 125
+SCHEDULERS = range(5)  # first come, priority, round robin, fair, weighted fair
+Ends = tuple[socket.socket, socket.socket]
+
+
+def connected(hosts: Hosts, server: socket.socket, port: int = 0) -> Ends:
+    """Sockets of host1 and host2, all paths confirmed."""
+    client = hosts.bound(1, port=port)
+    hosts.connect(client, server)
+    peer = server.accept()[0]
+    time.sleep(CONFIRMED_S)
+    return client, peer
+
+
+def received(sock: socket.socket, messages: int) -> Inbox:
+    inbox = Inbox()
+    inbox.receive(sock, messages)
+    return inbox
+
+
+def both_ways(client: socket.socket, peer: socket.socket, messages: int) -> None:
+    for sock in (client, peer):
+        send(sock, range(messages))
+    for sock in (client, peer):
+        expect(received(sock, messages).by_stream(), {0: list(range(messages))})
+
+
+def bulk(hosts: Hosts) -> None:
+    both_ways(*connected(hosts, hosts.listening()), 500)
+
+
+def at_once(hosts: Hosts) -> None:
+    """The program has named one address; the other is told by the peer, and nobody has confirmed it."""
+    server = hosts.listening()
+    client = hosts.bound(1)
+    hosts.connect(client, server)
+    send(client, range(300))
+    expect(received(server.accept()[0], 300).by_stream(), {0: list(range(300))})
+
+
+def restart(hosts: Hosts) -> None:
+    """The client vanishes without a word while it is sent data, and comes back at the same port."""
+    server = hosts.listening()
+    client, peer = connected(hosts, server, port=40000)
+    both_ways(client, peer, 50)
+    send(peer, range(200))
+    hosts.next_event()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()  # its ABORT is lost
+    time.sleep(0.5)
+    hosts.next_event()
+    client = hosts.bound(1, port=40000)
+    hosts.connect(client, server)
+    time.sleep(CONFIRMED_S)
+    both_ways(client, peer, 300)
+
+
+def shutdown(hosts: Hosts) -> None:
+    """At once, while most of the data has not been sent."""
+    client, peer = connected(hosts, hosts.listening())
+    send(client, range(500))
+    client.shutdown(socket.SHUT_WR)
+    inbox = Inbox()
+    inbox.receive_all(peer)
+    expect(inbox.by_stream(), {0: list(range(500))})
+
+
+def peeling_off(hosts: Hosts) -> None:
+    """In mid transfer, both ways."""
+    server = hosts.listening(many=True)
+    client = hosts.bound(1)
+    hosts.connect(client, server)
+    time.sleep(CONFIRMED_S)
+    assoc = associations(server)[0]
+    send(client, range(500))
+    send(server, range(500), assoc=assoc)
+    inbox = received(server, 200)
+    with inside("host2"):
+        peeled = peel_off(server, assoc)
+    inbox.receive(peeled, 300)
+    expect(inbox.by_stream(), {0: list(range(500))})
+    expect(received(client, 500).by_stream(), {0: list(range(500))})
+
+
+def one_to_many(hosts: Hosts) -> None:
+    """Three associations of one socket at once."""
+    server = hosts.listening(many=True)
+    clients = [hosts.bound(1, many=True) for _ in range(3)]
+    for client in clients:
+        hosts.connect(client, server)
+    time.sleep(CONFIRMED_S)
+    for client in clients:
+        send(client, range(200), assoc=associations(client)[0])
+    for assoc in associations(server):
+        send(server, range(100), assoc=assoc)
+    expect(list(received(server, 600).numbers.values()), [list(range(200))] * 3)
+    for client in clients:
+        expect(received(client, 100).by_stream(), {0: list(range(100))})
+
+
+def addresses(hosts: Hosts) -> None:
+    """The receiver has two, adds a third and takes the second away."""
+    client, peer = connected(hosts, hosts.listening(paths=2))
+    send(client, range(3000))
+    inbox = received(peer, 300)
+    hosts.bindx(peer, BINDX_ADD, hosts.addresses[1][2])
+    inbox.receive(peer, 1700)
+    hosts.bindx(peer, BINDX_REM, hosts.addresses[1][1])
+    inbox.receive(peer, 1000)
+    expect(inbox.by_stream(), {0: list(range(3000))})
+
+
+def interleaving(hosts: Hosts) -> None:
+    """Long messages on four streams, with every stream scheduler."""
+    for scheduler in SCHEDULERS:
+        server = hosts.listening()
+        client = hosts.bound(1)
+        for sock in (server, client):
+            sock.setsockopt(SCTP, FRAGMENT_INTERLEAVE, struct.pack("i", 1))
+            choose(sock, 1, option_name=INTERLEAVING)
+        choose(client, scheduler, option_name=STREAM_SCHEDULER)
+        hosts.connect(client, server)
+        peer = server.accept()[0]
+        time.sleep(CONFIRMED_S)
+        send(client, range(120), size=5000, streams=4)
+        found = received(peer, 120).by_stream()
+        expect(found, {stream: list(range(stream, 120, 4)) for stream in range(4)})
+        for sock in (client, peer, server):
+            sock.close()
+
+
+def lifetimes(hosts: Hosts) -> None:
+    """Every second message is given up after 0.3 s; a path is cut meanwhile."""
+    client, peer = connected(hosts, hosts.listening())
+    for number in range(600):
+        send(client, [number], life_ms=300 * (number % 2))
+    inbox = received(peer, 50)
+    hosts.next_event()
+    inbox.receive(peer, 50)
+    time.sleep(0.5)
+    hosts.next_event()
+    send(client, range(600, 800))
+    while inbox.by_stream()[0][-1] != 799:
+        inbox.receive(peer, 1)
+    numbers = inbox.by_stream()[0]
+    expect(numbers, sorted(numbers))
+    expect([number for number in range(800) if number not in numbers and not number % 2], [])
+    assert set(range(600, 800)) <= set(numbers)
+
+
+def authentication(hosts: Hosts) -> None:
+    """Of DATA and SACK chunks."""
+    server = hosts.listening()
+    client = hosts.bound(1)
+    for sock in (server, client):
+        for chunk in (0, 3):
+            sock.setsockopt(SCTP, AUTH_CHUNK, bytes([chunk]))
+    hosts.connect(client, server)
+    peer = server.accept()[0]
+    time.sleep(CONFIRMED_S)
+    both_ways(client, peer, 300)
+
+
+def explicit_addresses(hosts: Hosts) -> None:
+    """Ten messages to the one, ten to the other."""
+    client, peer = connected(hosts, hosts.listening())
+    port = peer.getsockname()[1]
+    for number in range(0, 400, 10):
+        send(client, range(number, number + 10), to=(hosts.addresses[1][number // 10 % 2], port))
+    expect(received(peer, 400).by_stream(), {0: list(range(400))})
+
+
+CASES: dict[str, Callable[[Hosts], None]] = {
+    case.__name__: case
+    for case in (
+        bulk,
+        at_once,
+        restart,
+        shutdown,
+        peeling_off,
+        one_to_many,
+        addresses,
+        interleaving,
+        lifetimes,
+        authentication,
+        explicit_addresses,
+    )
+}
+
+
+def over_the_limit(*_: object) -> None:
+    raise TimeoutError(f"longer than {LIMIT_S} s")
+
+
+def outcome(case: Callable[[Hosts], None], hosts: Hosts) -> str:
+    """ "" when the case holds, else how it went wrong."""
+    signal.signal(signal.SIGALRM, over_the_limit)
+    signal.alarm(LIMIT_S)
+    try:
+        case(hosts)
+    except Exception:
+        return traceback.format_exc()
+    finally:
+        signal.alarm(0)
+    return ""
+
+
+def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
+    remember_home()
+    run_all(plan["setup"])
+    objects = counters.sctp_objects()
+    captures = start_captures(plan["captures"])
+    said = outcome(CASES[plan["case"]], Hosts(plan["addresses"], plan["events"]))
+    stop_captures(captures)
+    return {
+        "status": "ok",
+        "said": said,
+        "left_behind": left_behind(objects),
+        "counters": {host: counters.snmp(host) for host in plan["hosts"]},
+    }
