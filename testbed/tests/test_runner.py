@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import record, runner
+from sctplab import record, runner, toolbox
 from sctplab.checks import plain
 from sctplab.model import Limits, RunSpec
 from sctplab.place.base import Ended, Kernel, Processes, RunError, Tools
@@ -138,6 +138,13 @@ def test_a_wrong_byte_anywhere_fails_the_run(end: str) -> None:
     ended = Ended(returncode=0, timed_out=False, wall_s=1, console="")
     found = runner.verdict(small_spec(), ended, {"status": "ok", "reason": "", "flows": flows})
     assert found == ("failed", f"flow flow1.path2: {end} wrong at offset 7")
+
+
+def test_a_missing_library_is_named_where_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolbox, "USRSCTP_HEADER", Path("/nowhere/usrsctp.h"))
+    assert [one.name for one in toolbox.build_mpflow(usrsctp=False)] == ["mpflow"]
+    with pytest.raises(RunError, match="apt-get install libusrsctp-dev"):
+        toolbox.build_mpflow(usrsctp=True)
 
 
 def test_stop_leaves_no_half_done_record(

@@ -92,7 +92,7 @@ static int open_bound(const struct options *o, const struct address *own, size_t
 	int on = 1;
 
 	if (fd < 0)
-		fail(EXIT_USAGE, "--proto: this kernel has no %s: %s%s", proto_names[o->proto], strerror(errno),
+		fail(EXIT_USAGE, "--proto: no %s here: %s%s", proto_names[o->proto], strerror(errno),
 		     o->proto == PROTO_SCTP ? "; try 'modprobe sctp'" : "");
 	if (ipv4 && ipv6)
 		mix_families(fd);

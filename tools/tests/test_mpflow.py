@@ -339,6 +339,8 @@ def test_sender_gives_up(build: Path) -> None:
         (f"{RECV} --pmr 65536", "--pmr: '65536' is not possible; expected a whole number from 0 to 65535"),
         (f"{RECV} --failover-heartbeat 2", "--failover-heartbeat: '2' is not possible"),
         (f"{RECV} --dormant-policy x", "--dormant-policy: 'x' is unknown; expected one of kernel, hop"),
+        (f"{RECV} --cmt on", "--cmt: 'on' is unknown; expected one of off, base, rpv1, rpv2"),
+        (f"{RECV} --cmt-sack x", "--cmt-sack: 'x' is unknown; expected one of standard, delayed, per-path"),
         (f"{RECV} --sockopt sctp:1:0", "--sockopt: 'sctp:1:0' is not possible"),
         (f"{RECV} --sockopt sctp", "--sockopt: 'sctp' is not possible"),
         (f"{RECV} --port 1 --proto tcp --rto-min 1", "--rto-min: only with --proto sctp"),
@@ -364,6 +366,25 @@ def test_bad_usage(build: Path, command: str, text: str) -> None:
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"mpflow: {text}")
+
+
+def test_progress_adds_up(build: Path, receiver: StartReceiver) -> None:
+    """Bytes so far per arrival; what comes with the end is in the result."""
+    listener = receiver("--progress-log")
+    assert send(build, listener.port, "--bytes", "3000000")[0] == 0
+    events = listener.events()
+    steps = [(event["t"], event["bytes"]) for event in events if event["event"] == "progress"]
+    last = result_of(events)
+    assert len(steps) > 3 and steps == sorted(steps)
+    assert steps[0][1] > 0 and steps[-1][1] <= last["bytes"] == 3000000 and steps[-1][0] <= last["last_t"]
+
+
+def test_usrsctp_knows_sctp_only(build: Path) -> None:
+    subprocess.run(["make", "-s", "-C", SOURCE, f"BUILD={build}", "usrsctp"], check=True)
+    command = [f"{build}/mpflow-usrsctp", *RECV.split(), "--port", "5000", "--proto", "tcp"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=10)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "mpflow: --proto: no tcp here: Protocol not supported\n"
 
 
 def test_help_names_every_option(build: Path) -> None:
