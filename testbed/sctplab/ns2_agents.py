@@ -128,7 +128,7 @@ def shares(spec: RunSpec) -> bool:
 
 @dataclass(frozen=True)
 class Association:
-    """One of those that make a flow, as a spec of its own; FIRST: the number of its first path in the whole."""
+    """One of those that make a flow, as a spec of its own; FIRST: the number of its first path in it."""
 
     spec: RunSpec
     first: int = 0
