@@ -16,7 +16,7 @@ class Program:
         self.argv: list[str] = process["argv"]
         self.mark = process["ready"].encode()
         self.ready = not self.mark
-        self.text = b""
+        self.text = bytearray()  # grows in place: a log may have many megabytes
         self.errors = f"/run/{name}.err"
         with inside(process["where"]), open(self.errors, "wb") as err:
             self.process = subprocess.Popen(
