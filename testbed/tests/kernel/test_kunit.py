@@ -11,7 +11,7 @@ from tests.kernel_run import linux, run_work
 
 pytestmark = pytest.mark.kernel
 
-SUITE = "sctp-multipath"
+SUITES = ("sctp-multipath", "sctp-multipath-cmt")
 WALL_S = 120  # a second on an idle machine
 # The names stand in the patches, so they are known before a kernel is built and none can go missing.
 CASES = [
@@ -27,13 +27,19 @@ def suites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ktap.Result]:
     return ktap.read(result["log"])
 
 
-def test_all_cases_ran(suites: dict[str, ktap.Result]) -> None:
-    assert CASES and SUITE in suites and list(suites[SUITE].parts) == CASES
+@pytest.fixture(scope="module")
+def parts(suites: dict[str, ktap.Result]) -> dict[str, ktap.Result]:
+    """The cases of all suites by their names, which differ."""
+    return {name: part for suite in SUITES for name, part in suites[suite].parts.items()}
+
+
+def test_all_cases_ran(parts: dict[str, ktap.Result]) -> None:
+    assert CASES and sorted(parts) == sorted(CASES)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_case(suites: dict[str, ktap.Result], case: str) -> None:
-    found = suites[SUITE].parts[case]
+def test_case(parts: dict[str, ktap.Result], case: str) -> None:
+    found = parts[case]
     if found.verdict != "ok":
         pytest.fail(f"{found.verdict}:\n{found.diagnosis}", pytrace=False)
 
