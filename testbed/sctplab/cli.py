@@ -63,6 +63,9 @@ def parser() -> argparse.ArgumentParser:
     add_ns2(add(commands, "ns2", ns2_reference, "a scenario's runs by ns-2, as a reference file beside ours"))
     judge = add(commands, "judge", judge_results, "drawn runs that stall or lose to a single path")
     judge.add_argument("dir", type=Path)
+    judge.add_argument(
+        "--behind", action="store_true", help="print only the seeds of the races that are lost"
+    )
     compare = add(commands, "compare", compare_results, "two results side by side")
     compare.add_argument("a", type=Path)
     compare.add_argument("b", type=Path)
@@ -151,9 +154,8 @@ def specs_of(options: argparse.Namespace) -> list[RunSpec]:
 def specs_named(name: str, assignments: list[str], choice: scenario.Choice) -> list[RunSpec]:
     """The runs of one scenario, from its file or drawn from their seeds."""
     if name in generated.SCENARIOS:
-        if assignments:
-            raise LabError(f"--set {assignments[0]}: {name} has no factors, all is drawn from the seed")
-        return generated.SCENARIOS[name].expand(choice)
+        drawn = generated.SCENARIOS[name]
+        return drawn.expand(scenario.set_factors(drawn, assignments), choice)
     found = scenario.load(scenario.find(name))
     return scenario.expand(found, scenario.set_factors(found, assignments), choice)
 
@@ -288,9 +290,12 @@ def of_variants(found: scenario.Scenario, specs: list[RunSpec], names: str | Non
 def judge_results(options: argparse.Namespace) -> int:
     from sctplab import judge
 
-    told, counted = judge.complaints(options.dir)
-    print("\n".join([*told, counted]))
-    return 1 if told else 0
+    verdict = judge.judge(options.dir)
+    if options.behind:
+        print("\n".join(map(str, verdict.behind)))
+        return 0
+    print("\n".join([*verdict.complaints, verdict.counted]))
+    return 1 if verdict.complaints else 0
 
 
 def compare_results(options: argparse.Namespace) -> int:

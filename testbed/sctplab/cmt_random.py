@@ -3,7 +3,7 @@
 
 A topology without outages whose flows are bulk is run once more over each single path that may be the best
 one: a path that another one beats or equals in everything (rate, delay, loss, reordering, queue) is left out.
-judge.py says which runs are not as they should be.
+judge.py says which runs are not as they should be. The factor losses repeats a seed with other random losses.
 
 PR-SCTP is not drawn: its messages may be lost by design, and then nothing is left to check. A cut path has no
 ECN, since netem would go on marking what it ought to lose. UDP encapsulation goes without GSO: stock kernels
@@ -20,7 +20,7 @@ from typing import Any
 
 from sctplab import outages, stalls
 from sctplab.draw import Draw, Generated, end_s, most_timeouts, names, run_spec
-from sctplab.model import Direction, Flow, Path, RunSpec, Topology
+from sctplab.model import Direction, Flow, Path, RunSpec, Topology, derive_seed
 from sctplab.scenario import Choice
 
 NAME = "cmt-random"
@@ -66,9 +66,9 @@ DATA, SACK, I_DATA = 0, 3, 64  # chunks to authenticate
 STREAM_SCHEDULERS = range(5)  # first come, priority, round robin, fair capacity, weighted fair queueing
 
 
-def runs(seed: int, kernel: str, choice: Choice) -> list[RunSpec]:
+def runs(seed: int, kernel: str, choice: Choice, cell: dict[str, Any]) -> list[RunSpec]:
     """The run over all paths and those that it has to stand beside."""
-    whole = spec(seed, kernel, choice)
+    whole = with_losses(spec(seed, kernel, choice), cell["losses"])
     return [whole, *(alone(whole, path.name) for path in rivals(whole))]
 
 
@@ -226,6 +226,23 @@ def with_setting(made: RunSpec, name: str, value: int) -> RunSpec:
     return replace(made, sysctl=replace(made.sysctl, **hosts))
 
 
+def with_losses(made: RunSpec, losses: int) -> RunSpec:
+    """The same run with series LOSSES of random losses, jitter and reordering; 0: as in any scenario."""
+    paths = tuple(
+        replace(
+            path,
+            forward=reseeded(path.forward, made.seed, losses, path.name, "forward"),
+            reverse=reseeded(path.reverse, made.seed, losses, path.name, "reverse"),
+        )
+        for path in made.topology.paths
+    )
+    return replace(made, factors={"losses": losses}, topology=replace(made.topology, paths=paths))
+
+
+def reseeded(one: Direction, seed: int, losses: int, *purpose: str) -> Direction:
+    return replace(one, seed=derive_seed(seed, NAME, str(losses), *purpose) if losses else None)
+
+
 def alone(whole: RunSpec, path_name: str) -> RunSpec:
     """The same transfer over one of the paths."""
     flows = tuple(replace(flow, paths=(path_name,)) for flow in whole.flows)
@@ -261,4 +278,4 @@ def as_good(a: Path, b: Path) -> bool:
     )
 
 
-SCENARIO = Generated(NAME, QUESTION, repeat=40, runs=runs)
+SCENARIO = Generated(NAME, QUESTION, repeat=40, runs=runs, factors={"losses": (0,)})

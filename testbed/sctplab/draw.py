@@ -7,10 +7,11 @@ that a value more or less leaves all others as they are.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sctplab.model import (
@@ -53,18 +54,23 @@ class Draw:
 
 @dataclass(frozen=True)
 class Generated:
-    """A scenario without a file. EXPAND makes its runs, REPEAT seeds unless the choice says otherwise."""
+    """A scenario without a file. RUNS: all runs of one seed, kernel and cell of the factors."""
 
     name: str
     question: str
-    repeat: int
-    runs: Callable[[int, str, Choice], list[RunSpec]]  # seed, kernel, choice
+    repeat: int  # seeds, unless the choice says otherwise
+    runs: Callable[[int, str, Choice, dict[str, Any]], list[RunSpec]]
+    factors: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
-    def expand(self, choice: Choice) -> list[RunSpec]:
-        """Seeds slowest, so that a stopped sweep is balanced."""
+    def expand(self, given: dict[str, tuple[Any, ...]], choice: Choice) -> list[RunSpec]:
+        """Seeds slowest, so that a stopped sweep is balanced; GIVEN replaces values of factors."""
+        factors = {**self.factors, **given}
         seeds = range(choice.first_seed, choice.first_seed + (choice.repeat or self.repeat))
+        cells = [dict(zip(factors, values, strict=True)) for values in itertools.product(*factors.values())]
         return [
-            spec for seed in seeds for kernel in choice.kernels for spec in self.runs(seed, kernel, choice)
+            spec
+            for seed, cell, kernel in itertools.product(seeds, cells, choice.kernels)
+            for spec in self.runs(seed, kernel, choice, cell)
         ]
 
 

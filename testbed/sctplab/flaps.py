@@ -113,5 +113,5 @@ def flow(draw: Draw, drawn: list[Outage], name: str) -> Flow:
 
 
 SCENARIO = Generated(
-    NAME, QUESTION, repeat=24, runs=lambda seed, kernel, choice: [spec(seed, kernel, choice)]
+    NAME, QUESTION, repeat=24, runs=lambda seed, kernel, choice, _: [spec(seed, kernel, choice)]
 )

@@ -2,11 +2,13 @@
 """Which records of drawn scenarios show something wrong: runs that are not ok, waits that the specification
 does not explain, and transfers over all paths that are slower than over the best one.
 
-Waits are judged where there are several paths. With one the kernel does what it always did: a chunk whose fast
-retransmission is lost waits as long as SACKs of later ones go on restarting the timer, for many seconds.
+Waits are judged where there are several paths. With one the kernel does what it always did: a chunk whose
+fast retransmission is lost waits as long as SACKs of later ones go on restarting the timer, for many seconds.
 
-A run over all paths is compared with those of the same seed and kernel over one path each, where the scenario
-makes them (cmt_random.rivals). What stands beside it meets the same losses: netem's seeds are the same.
+A transfer over all paths is compared with those of the same seed and kernel over one path each, where the
+scenario makes them (cmt_random.rivals). They meet the same series of losses, but it hits other packets, and
+the loss of the last one costs a timeout, which may be a tenth of the transfer. So a seed may be run with
+several series of losses (--set losses=0,1,2,3), and the means of the goodputs count.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from sctplab import cmt_random, stalls
@@ -37,9 +40,11 @@ class Judged:
 
 @dataclass(frozen=True)
 class Race:
-    """A transfer over all paths, and the best of those over one."""
+    """Transfers over all paths, and those over the best single one; means over the series of losses."""
 
-    run_id: str
+    seed: int
+    run_id: str  # of one of them
+    series: int
     all_mbit: float
     best: str
     best_mbit: float
@@ -48,8 +53,25 @@ class Race:
     def share(self) -> float:
         return self.all_mbit / self.best_mbit
 
+    @property
+    def complaint(self) -> str:
+        means = f" (means of {self.series} series of losses)" if self.series > 1 else ""
+        return (
+            f"{self.run_id}: {self.all_mbit:.3f} Mbit/s over all paths, {self.best_mbit:.3f} over"
+            f" {self.best}: {self.share:.2f} of it, expected at least {LEAST_SHARE}{means}"
+        )
 
-def judge(path: Path) -> Judged:
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of a result folder: all that is wrong, the seeds of the races that are lost, one line that counts."""
+
+    complaints: tuple[str, ...]
+    behind: tuple[int, ...]
+    counted: str
+
+
+def judge_run(path: Path) -> Judged:
     """One record file."""
     record = read_json(path)
     spec: RunSpec = build(RunSpec, record["spec"], At(str(path), "spec"))
@@ -77,30 +99,35 @@ def stall(spec: RunSpec, flow: Flow, receiver: dict[str, Any], record: dict[str,
 
 
 def races(runs: Iterable[Judged]) -> Iterator[Race]:
-    """One for each run over all paths that has others of its seed and kernel beside it."""
-    beside: dict[tuple[Any, ...], list[Judged]] = defaultdict(list)
+    """One for each seed and kernel with good runs over all paths and over single ones."""
+    beside: dict[tuple[Any, ...], dict[str, list[Judged]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         spec = run.spec
-        beside[spec.scenario, spec.kernel, spec.base, spec.build, spec.place, spec.seed].append(run)
-    for group in beside.values():
-        alone = [run for run in group if run.spec.variant != cmt_random.ALL_PATHS and run.goodput_mbit]
-        for whole in group:
-            if whole.spec.variant == cmt_random.ALL_PATHS and whole.goodput_mbit and alone:
-                best = max(alone, key=lambda run: run.goodput_mbit)
-                yield Race(whole.spec.run_id, whole.goodput_mbit, best.spec.variant, best.goodput_mbit)
+        if run.goodput_mbit:
+            key = (spec.scenario, spec.kernel, spec.base, spec.build, spec.place, spec.seed)
+            beside[key][spec.variant].append(run)
+    for variants in beside.values():
+        whole = variants.pop(cmt_random.ALL_PATHS, [])
+        if whole and variants:
+            means = {name: fmean(run.goodput_mbit for run in found) for name, found in variants.items()}
+            best = max(means, key=lambda name: means[name])
+            yield Race(
+                whole[0].spec.seed,
+                whole[0].spec.run_id,
+                len(whole),
+                fmean(run.goodput_mbit for run in whole),
+                best,
+                means[best],
+            )
 
 
-def complaints(folder: Path) -> tuple[list[str], str]:
-    """(everything that is wrong, one line that counts) in a result folder."""
-    runs = [judge(path) for path in record_files(folder)]
+def judge(folder: Path) -> Verdict:
+    """All records of a result folder."""
+    runs = [judge_run(path) for path in record_files(folder)]
     told = [f"{run.spec.run_id}: {one}" for run in runs for one in run.complaints]
-    run_races = sorted(races(runs), key=lambda race: race.share)
-    behind = [race for race in run_races if race.share < LEAST_SHARE]
-    told += [
-        f"{race.run_id}: {race.all_mbit:.3f} Mbit/s over all paths, {race.best_mbit:.3f} over {race.best}:"
-        f" {race.share:.2f} of it, expected at least {LEAST_SHARE}"
-        for race in behind
-    ]
-    least = f", least {run_races[0].share:.3f}" if run_races else ""
-    counted = f"{len(runs)} runs, {len(run_races)} races{least}; {len(told)} complaints"
-    return told, counted
+    found = sorted(races(runs), key=lambda race: race.share)
+    behind = [race for race in found if race.share < LEAST_SHARE]
+    told += [race.complaint for race in behind]
+    least = f", least {found[0].share:.3f}" if found else ""
+    counted = f"{len(runs)} runs, {len(found)} races{least}; {len(told)} complaints"
+    return Verdict(tuple(told), tuple(race.seed for race in behind), counted)

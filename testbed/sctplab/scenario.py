@@ -56,7 +56,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sctplab import wanted
 from sctplab.checks import At, build, count, mapping, nearest, refuse_unknown
@@ -209,7 +209,17 @@ def kind(value: object) -> str:
     return "text" if isinstance(value, str) else "other"
 
 
-def set_factors(scenario: Scenario, assignments: list[str]) -> dict[str, tuple[Any, ...]]:
+class HasFactors(Protocol):
+    """A scenario, with or without a file."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def factors(self) -> dict[str, tuple[Any, ...]]: ...
+
+
+def set_factors(scenario: HasFactors, assignments: list[str]) -> dict[str, tuple[Any, ...]]:
     """The values that --set KEY=VALUE[,VALUE...] gives; raises LabError for names that are no factor."""
     given: dict[str, tuple[Any, ...]] = {}
     known = list(scenario.factors)

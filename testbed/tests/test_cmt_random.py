@@ -29,7 +29,7 @@ def flows() -> list[Flow]:
 def test_every_spec_is_valid() -> None:
     """Those over one path too."""
     for seed in SEEDS:
-        for spec in cmt_random.runs(seed, "patched", Choice()):
+        for spec in cmt_random.runs(seed, "patched", Choice(), {"losses": 0}):
             assert build(RunSpec, plain(spec), At("spec", "")) == spec
 
 
@@ -109,7 +109,7 @@ def test_one_path_is_up_at_every_moment_and_no_sender_has_a_reason_to_give_up() 
 def test_what_may_be_compared_is_run_over_single_paths_too() -> None:
     races = 0
     for seed in SEEDS:
-        whole, *alone = cmt_random.runs(seed, "patched", Choice())
+        whole, *alone = cmt_random.runs(seed, "patched", Choice(), {"losses": 0})
         races += bool(alone)
         for spec in alone:
             assert not spec.events and [flow.paths for flow in spec.flows] == [(spec.variant,)] * len(
@@ -118,6 +118,16 @@ def test_what_may_be_compared_is_run_over_single_paths_too() -> None:
             same = tuple(replace(flow, paths=()) for flow in spec.flows)
             assert replace(spec, variant="all-paths", flows=same) == whole
     assert races > 300
+
+
+def test_another_series_of_losses_is_all_that_a_repetition_changes() -> None:
+    one, again, other = (cmt_random.runs(3, "patched", Choice(), {"losses": losses}) for losses in (1, 1, 2))
+    assert one == again and len(one) == len(other) > 1
+    assert one[0].topology != other[0].topology
+    seeds = [way.seed for path in one[0].topology.paths for way in (path.forward, path.reverse)]
+    assert len(set(seeds)) == 2 * len(one[0].topology.paths)
+    assert all(spec.topology == one[0].topology for spec in one)
+    assert cmt_random.with_losses(one[0], 0) == cmt_random.runs(3, "patched", Choice(), {"losses": 0})[0]
 
 
 def race(*forward: Direction) -> list[str]:

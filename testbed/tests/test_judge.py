@@ -128,9 +128,11 @@ def record(run: RunSpec, goodput_mbit: float = 1.0, gap_s: float = 0.1, **more: 
 
 
 def judged(folder: Path, *records: dict[str, Any]) -> tuple[list[str], str]:
+    """(complaints, counted)"""
     for number, one in enumerate(records):
         (folder / f"{number}.json").write_text(json.dumps(one))
-    return judge.complaints(folder)
+    verdict = judge.judge(folder)
+    return list(verdict.complaints), verdict.counted
 
 
 def test_a_wait_without_a_reason_is_a_complaint(tmp_path: Path) -> None:
@@ -158,9 +160,19 @@ def test_the_best_path_alone_is_the_measure(tmp_path: Path) -> None:
     alone = [cmt_random.alone(whole, name) for name in ("path1", "path2")]
     slow = [record(whole, 8.9), record(alone[0], 10), record(alone[1], 5)]
     told, counted = judged(tmp_path, *slow)
-    assert len(told) == 1 and "8.900 Mbit/s over all paths, 10.000 over path1" in told[0]
+    assert len(told) == 1 and "8.900 Mbit/s over all paths, 10.000 over path1: 0.89 of it" in told[0]
     assert counted == "3 runs, 1 races, least 0.890; 1 complaints"
     assert judged(tmp_path, record(whole, 9.1))[0] == []
+
+
+def test_the_means_over_the_series_of_losses_count(tmp_path: Path) -> None:
+    whole = [cmt_random.with_losses(spec(), losses) for losses in (0, 1)]
+    alone = [cmt_random.alone(one, "path1") for one in whole]
+    records = [record(whole[0], 8), record(whole[1], 10), record(alone[0], 9), record(alone[1], 9)]
+    assert judged(tmp_path, *records)[1] == "4 runs, 1 races, least 1.000; 0 complaints"
+    worse = [record(whole[0], 8), record(whole[1], 8), record(alone[0], 9), record(alone[1], 9)]
+    assert "0.89 of it, expected at least 0.9 (means of 2 series of losses)" in judged(tmp_path, *worse)[0][0]
+    assert lab("judge", "--behind", str(tmp_path)).stdout == "1\n"
 
 
 def test_seeds_and_kernels_do_not_race_each_other(tmp_path: Path) -> None:
