@@ -127,6 +127,16 @@ def test_addresses_that_come_and_go(tmp_path: Path) -> None:
     assert [set(part) for part in (data[:tenth], data[-tenth:])] == [{"path1", "path2"}, {"path1", "path3"}]
 
 
+def test_settings_that_change_while_data_is_under_way(tmp_path: Path) -> None:
+    assert 0.2 < carry_out("switching", tmp_path, two()).share("path2") < 0.8
+
+
+@pytest.mark.parametrize("mode", ["standard", "per-path"])
+def test_a_window_that_closes(mode: str, tmp_path: Path) -> None:
+    """It is so small that the longer path is hardly worth it."""
+    assert carry_out("slow_reader", tmp_path, two(), {"cmt_sack": mode}).share("path2") > 0
+
+
 def test_interleaved_messages_under_every_stream_scheduler(tmp_path: Path) -> None:
     found = carry_out("interleaving", tmp_path, two(), {"intl_enable": "1"})
     assert 0.25 < found.share("path2", "0x40") < 0.75

@@ -290,9 +290,9 @@ def path_max_retrans_of_stock_is_1_at_least() -> None:
 def settings_of_failover_are_absent_from_stock() -> None:
     for name in ("failover_heartbeat", "dormant_policy"):
         assert not os.path.exists(path(name)), name
-    for name in (FAILOVER_HEARTBEAT, DORMANT_POLICY):
-        refused(errno.ENOPROTOOPT, choose, one_to_one(), 1, FUTURE, name)
-        refused(errno.ENOPROTOOPT, chosen, one_to_one(), FUTURE, name)
+    for number in (FAILOVER_HEARTBEAT, DORMANT_POLICY):
+        refused(errno.ENOPROTOOPT, choose, one_to_one(), 1, FUTURE, number)
+        refused(errno.ENOPROTOOPT, chosen, one_to_one(), FUTURE, number)
 
 
 CASES: dict[str, list[Callable[[], None]]] = {

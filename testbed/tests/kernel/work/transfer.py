@@ -15,13 +15,15 @@ from typing import Any
 
 import counters
 from commands import inside, remember_home, run_all
-from messages import BINDX_ADD, BINDX_REM, Hosts, Inbox, send
+from messages import BINDX_ADD, BINDX_REM, RCVBUFFORCE, Hosts, Inbox, send
 from options import SCTP, associations, choose, expect, peel_off
 from run import left_behind, start_captures, stop_captures
+from thresholds import address
 
 LIMIT_S = 300  # of virtual time
 CONFIRMED_S = 6  # heartbeats confirm all addresses
 AUTH_CHUNK, FRAGMENT_INTERLEAVE, STREAM_SCHEDULER, INTERLEAVING = 21, 18, 123, 125
+PRIMARY_ADDR, CMT_ON_OFF, CMT_USE_DAC, CMT_SCHEDULER = 6, 0x1200, 0x1201, 137
 SCHEDULERS = range(5)  # first come, priority, round robin, fair, weighted fair
 Ends = tuple[socket.socket, socket.socket]
 
@@ -133,6 +135,38 @@ def addresses(hosts: Hosts) -> None:
     expect(inbox.by_stream(), {0: list(range(3000))})
 
 
+def switching(hosts: Hosts) -> None:
+    """Everything that can be switched while data is under way, and the primary path."""
+    client, peer = connected(hosts, hosts.listening())
+    for sock in (client, peer):
+        send(sock, range(1200))
+    inboxes = {client: Inbox(), peer: Inbox()}
+    for turn in range(12):
+        for sock, inbox in inboxes.items():
+            choose(sock, turn % 2, option_name=CMT_ON_OFF)
+            choose(sock, turn % 3, option_name=CMT_SCHEDULER)
+            choose(sock, (turn + 1) % 3, option_name=CMT_USE_DAC)
+            choose(sock, turn % 8)
+            inbox.receive(sock, 100)
+        primary = address(hosts.addresses[1][turn // 2 % 2], peer.getsockname()[1])
+        client.setsockopt(SCTP, PRIMARY_ADDR, struct.pack("i128s", 0, primary))
+    for inbox in inboxes.values():
+        expect(inbox.by_stream(), {0: list(range(1200))})
+
+
+def slow_reader(hosts: Hosts) -> None:
+    """Its window closes, twice."""
+    server = hosts.listening()
+    server.setsockopt(socket.SOL_SOCKET, RCVBUFFORCE, 32768)
+    client, peer = connected(hosts, server)
+    send(client, range(400))
+    inbox = Inbox()
+    for _ in range(2):
+        time.sleep(10)
+        inbox.receive(peer, 200)
+    expect(inbox.by_stream(), {0: list(range(400))})
+
+
 def interleaving(hosts: Hosts) -> None:
     """Long messages on four streams, with every stream scheduler."""
     for scheduler in SCHEDULERS:
@@ -203,6 +237,8 @@ CASES: dict[str, Callable[[Hosts], None]] = {
         peeling_off,
         one_to_many,
         addresses,
+        switching,
+        slow_reader,
         interleaving,
         lifetimes,
         authentication,
