@@ -77,11 +77,12 @@ def capacity_mbit(spec: RunSpec, flow: Flow) -> float:
     return total
 
 
-def events_of(outcome: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """The JSON lines of one program; other output is skipped."""
+def events_of(outcome: dict[str, Any] | None, kind: str = "") -> list[dict[str, Any]]:
+    """The JSON lines of one program, all or those of one kind; other output is skipped."""
     found: list[dict[str, Any]] = []
+    mark = f'"event": "{kind}"' if kind else ""
     for line in (outcome or {}).get("output", "").splitlines():
-        if line.startswith("{") and line.endswith("}"):
+        if mark in line and line.startswith("{") and line.endswith("}"):
             try:
                 found.append(json.loads(line))
             except ValueError:
@@ -91,7 +92,7 @@ def events_of(outcome: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 def result_of(outcome: dict[str, Any] | None) -> dict[str, Any]:
     """The program's last "result" event; iperf3's own summary in the same words."""
-    results = [event for event in events_of(outcome) if event.get("event") == "result"]
+    results = events_of(outcome, "result")
     return results[-1] if results else iperf3_result((outcome or {}).get("output", ""))
 
 
@@ -180,7 +181,7 @@ def ends(flow: Flow, found: list[dict[str, Any]]) -> Ends:
     each = [(result_of(one["sender"]), result_of(one["receiver"])) for one in found]
     if flow.kind != "sctp-striped":
         return each[0]
-    logs = [events_of(one["receiver"]) for one in found]
+    logs = [events_of(one["receiver"], "progress") for one in found]
     return stripe.merged(flow, [(*pair, log) for pair, log in zip(each, logs, strict=True)])
 
 
@@ -268,7 +269,7 @@ def path_events(flow: dict[str, Any]) -> list[dict[str, Any]]:
 
 def sender_events(flow: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     """What the flow's sender told of one kind, in order."""
-    return [event for event in events_of(flow["sender"]) if event.get("event") == kind]
+    return events_of(flow["sender"], kind)
 
 
 def delays(spec: RunSpec, result: dict[str, Any], flow: dict[str, Any]) -> dict[str, float]:
@@ -316,7 +317,7 @@ def returned(spec: RunSpec, start_t: float, chunks: Iterable[Chunk]) -> dict[str
 
 
 def messages(flow: dict[str, Any]) -> list[dict[str, Any]]:
-    return [event for event in events_of(flow["receiver"]) if event.get("event") == "message"]
+    return events_of(flow["receiver"], "message")
 
 
 def thinned(points: list[list[float]]) -> list[list[float]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from sctplab.model import Flow
 
-Part = tuple[dict[str, Any], dict[str, Any], Iterable[dict[str, Any]]]  # both results, the receiver's events
+Part = tuple[dict[str, Any], dict[str, Any], Iterable[dict[str, Any]]]  # both results, events of progress
 Progress = Iterable[tuple[float, int]]  # (s after the first message, bytes in order so far), in order of time
 SUMMED = ("rtx_chunks", "sacks_in")  # of association_stats
 
@@ -41,8 +41,8 @@ def moment(parts: Sequence[Progress], wanted: int | None) -> tuple[float, int]:
 
 
 def progress(send: dict[str, Any], recv: dict[str, Any], events: Iterable[dict[str, Any]]) -> Progress:
-    """The arrivals of one association, from its receiver's EVENTS and result."""
-    for event in [*(one for one in events if one.get("event") == "progress"), {**recv, "t": recv["last_t"]}]:
+    """The arrivals of one association, from its receiver's EVENTS of progress and its result."""
+    for event in [*events, {**recv, "t": recv["last_t"]}]:
         yield event["t"] - send["first_t"], event["bytes"]
 
 
