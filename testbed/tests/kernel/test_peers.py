@@ -92,6 +92,13 @@ def test_usrsctp_uses_both_paths_and_does_so_again(perform: Perform, cmt: str) -
     assert perform(usrsctp("usrsctp", size_mb=2))["paths"][1]["forward"]["tx_packets"] < 5
 
 
+def test_there_is_one_udp_port_per_host(perform: Perform) -> None:
+    spec = usrsctp("usrsctp")
+    made = perform(replace(spec, flows=(*spec.flows, replace(spec.flows[0], name="other"))))
+    complaint = "mpflow-usrsctp recv: mpflow: UDP port 9899: Address already in use; expected it free"
+    assert made["status"] == "failed" and made["reason"].startswith(complaint)
+
+
 def test_a_usrsctp_in_the_background_is_stopped(perform: Perform) -> None:
     main, other = Flow("main", kind="tcp", size_mb=1), Flow("other", kind="usrsctp", background=True)
     made = perform(replace(usrsctp("usrsctp"), flows=(main, other)))

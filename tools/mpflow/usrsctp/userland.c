@@ -18,6 +18,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "fail.h"
+
 #define UDP_PORT	9899		/* RFC 6951: of both ends */
 #define FD_MAX		4096
 /* How long the last packets of closing associations may take, the repeated ones included. */
@@ -89,6 +91,18 @@ static void finish(void)
 		usleep(FINISH_POLL_US);
 }
 
+/* The library says nothing when it does not get its port. */
+static void check_port(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(UDP_PORT) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&any, sizeof(any)) != 0)
+		fail(EXIT_USAGE, "UDP port %d: %s; expected it free of other programs and net.sctp.udp_port",
+		     UDP_PORT, strerror(errno));
+	close(fd);
+}
+
 /* Signals are for the thread that waits for them, which is none of the library's. */
 static void start(void)
 {
@@ -98,6 +112,7 @@ static void start(void)
 	if (started)
 		return;
 	started = true;
+	check_port();
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
