@@ -201,8 +201,8 @@ static bool is_established(int fd)
 /* Waits for the association. */
 int userland_connectx(int fd, struct sockaddr *addresses, int count)
 {
-	socklen_t len = sizeof(errno);
 	int error = 0;
+	socklen_t len = sizeof(error);
 
 	if (usrsctp_connectx(userland_of(fd), addresses, count, NULL) != 0 && errno != EINPROGRESS)
 		return -1;
