@@ -123,7 +123,8 @@ def suite_lines(uris: str, codename: str, suites: Sequence[str], kind: str = "de
     main = max(
         offers, key=lambda address: ((address, f"{codename}-updates") in found, address.endswith("/debian"))
     )
-    addresses = {f"{codename}-security": re.sub(r"/debian$", "/debian-security", main)}
+    security = re.sub(r"/debian$", "/debian-security", main)
+    addresses = {suite: security for suite in suites if suite.endswith("-security")}
     addresses |= {suite: address for address, suite in found if suite != codename}
     options = f"[signed-by={KEYRING}] " if KEYRING.is_file() else ""
     return [f"{kind} {options}{addresses.get(suite, main)} {suite} main" for suite in suites]
@@ -137,20 +138,25 @@ def codename() -> str:
     return match[1]
 
 
+def machine_lines(suites: Sequence[str], kind: str = "deb") -> list[str]:
+    """suite_lines() for what this machine's apt is configured for."""
+    uris = subprocess.run(
+        ["apt-get", "update", "--print-uris"], capture_output=True, text=True, check=True
+    ).stdout
+    return suite_lines(uris, codename(), suites, kind)
+
+
 def _fetch(words: Sequence[str], kind: str, suites: Sequence[str], folder: Path) -> None:
     """Run apt-get `words` in `folder` with nothing but `suites` configured; apt's own state is left alone.
 
     apt checks the archive's signature with Debian's keys as for any other suite.
     """
-    uris = subprocess.run(
-        ["apt-get", "update", "--print-uris"], capture_output=True, text=True, check=True
-    ).stdout
     log = cache_root() / "log" / "apt.log"
     log.unlink(missing_ok=True)
     folder = folder.absolute()
     with tempfile.TemporaryDirectory(prefix="apt-", dir=folder) as state:
         sources = Path(state, "sources.list")
-        sources.write_text("\n".join(suite_lines(uris, codename(), suites, kind)) + "\n")
+        sources.write_text("\n".join(machine_lines(suites, kind)) + "\n")
         Path(state, "lists", "partial").mkdir(parents=True)
         Path(state, "cache", "archives", "partial").mkdir(parents=True)
         options = [
