@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tools/build/image: a disk with Debian and one of its stock kernels, for virtual machines; made once, kept in the cache.
+"""tools/build/image: a disk with Debian and one of its stock kernels, for virtual machines; cached.
 
 The kernel is installed inside the image only. sshd lets in the key that lies beside the image and no other.
 Machines write to a layer of their own and never to the image.
@@ -66,19 +66,20 @@ class Image:
     headers: str
 
 
+BOOKWORM = ("bookworm", "bookworm-security")
 IMAGES = {
-    "debian-12-6.1": Image("bookworm", ("bookworm", "bookworm-security"), "linux-image-amd64", "linux-headers-amd64"),
-    "debian-12-6.12": Image(
-        "bookworm", ("bookworm", "bookworm-security"), "linux-image-6.12-amd64", "linux-headers-6.12-amd64"
+    "debian-12-6.1": Image("bookworm", BOOKWORM, "linux-image-amd64", "linux-headers-amd64"),
+    "debian-12-6.12": Image("bookworm", BOOKWORM, "linux-image-6.12-amd64", "linux-headers-6.12-amd64"),
+    "debian-13-6.12": Image(
+        "trixie", ("trixie", "trixie-security"), "linux-image-amd64", "linux-headers-amd64"
     ),
-    "debian-13-6.12": Image("trixie", ("trixie", "trixie-security"), "linux-image-amd64", "linux-headers-amd64"),
     "debian-13-7.2": Image(
         "trixie",
         ("trixie", "trixie-security", "trixie-backports"),
         "linux-image-amd64/trixie-backports",
         "linux-headers-amd64/trixie-backports",
     ),
-}  # fmt: skip
+}
 
 
 def key(name: str, image: Image, sources: Sequence[str], prepare: str) -> str:
@@ -176,8 +177,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints the path of the cached folder."""
     parser = argparse.ArgumentParser(
         prog="tools/build/image",
-        description="Make the disk of a virtual machine with Debian and one of its stock kernels, or find it in the "
-        "cache. The last line printed is the folder with root.img, vmlinuz, initrd, id_ed25519 and info.json.",
+        description="Make the disk of a virtual machine with Debian and one of its stock kernels, or find it "
+        "in the cache. The last line printed is the folder with root.img, vmlinuz, initrd, config, "
+        "id_ed25519, known_hosts and info.json.",
     )
     parser.add_argument("image", choices=tuple(IMAGES), help="one of %(choices)s", metavar="IMAGE")
     given = parser.parse_args(arguments)

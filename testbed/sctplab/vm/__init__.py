@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Virtual machines by QEMU without hardware help, joined by cables nobody else sees, reached by SSH.
+
+    image = machine.image("debian-12-6.1")
+    first = Machine("first", image, nics=(Nic("e1000e", "cable1"), Nic("virtio", "cable2")))
+    second = Machine("second", image, nics=(Nic("igb", "cable1"), Nic("virtio", "cable2")))
+    with running([first, second], folder) as vms:
+        vms["first"].put([Path("some.deb")], "/root")
+        done = vms["first"].run("dpkg -i /root/some.deb", limit_s=300)
+        vms["second"].cable(1, plugged=False)
+
+Inside, `control` is the way in, and data1, data2, ... are the network cards in their order, down and without
+addresses; two with the same cable are joined. What a machine writes goes to a layer of its own and is gone
+afterwards. `testbed/vm` does the same from the command line.
+"""

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command testbed/vm. Exit codes: the script's own, 1 a step failed, 2 wrong input, 130 interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from sctplab.cli import Parser, complain, interrupt, whole
+from sctplab.errors import LabError
+from sctplab.place.base import RunError
+from sctplab.vm.machine import MODELS, Machine, Nic, image
+from sctplab.vm.running import running
+
+IMAGES = "one of tools/build/image --help (default: %(default)s)"
+
+
+def parser() -> argparse.ArgumentParser:
+    top = Parser(
+        prog="vm", description="Virtual machines with Debian and its stock kernel, or another kernel."
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    run = commands.add_parser(
+        "run", help="start, run a script in the first one, end; exits as the script does"
+    )
+    up = commands.add_parser("up", help="start, print how to get in, stay until interrupted")
+    for one in (run, up):
+        option = one.add_argument
+        option("--image", default="debian-12-6.1", help=IMAGES)
+        option("--kernel", type=Path, metavar="DIR", help="boot DIR/bzImage, which needs no modules, instead")
+        option("--machines", type=whole(1), default=1, help="vm1, vm2, ... (default: 1)")
+        option("--nics", default="", metavar="MODEL[,MODEL]", help="their cards: " + ", ".join(MODELS))
+        option("--copy", type=Path, action="append", default=[], metavar="FILE", help="into /root of each")
+        option("--memory", type=whole(128), default=768, metavar="MB")
+    run.add_argument("--limit", type=whole(1), default=600, metavar="S", help="of the script (default: 600)")
+    run.add_argument("script", type=Path, help="runs as root in /root; from there `ssh vm2` does not lead on")
+    return top
+
+
+def machines(options: argparse.Namespace) -> list[Machine]:
+    """vm1, vm2, ...; card k of vm1 is joined to card k of vm2, of vm3 to vm4, and so on."""
+    models = [word for word in options.nics.split(",") if word]
+    if models and options.machines % 2:
+        raise LabError(f"--nics: got {options.machines} machines, expected an even number, joined in pairs")
+    if options.kernel and not (options.kernel / "bzImage").is_file():
+        raise LabError(
+            f"--kernel: {options.kernel}/bzImage: not found; tools/build/kernel --variant x86 makes one"
+        )
+    folder = image(options.image)
+    return [
+        Machine(
+            f"vm{number}",
+            folder,
+            options.kernel,
+            tuple(Nic(model, f"pair{(number - 1) // 2}-{k}") for k, model in enumerate(models)),
+            options.memory,
+        )
+        for number in range(1, options.machines + 1)
+    ]
+
+
+def carry_out(options: argparse.Namespace) -> int:
+    """Start the machines and do what was asked; the exit code."""
+    if options.command == "run" and not options.script.is_file():
+        raise LabError(f"{options.script}: not found; expected a script")
+    wanted = machines(options)
+    with tempfile.TemporaryDirectory(prefix="vm-") as name, running(wanted, Path(name)) as vms:
+        for vm in vms.values():
+            if options.copy:
+                vm.put(options.copy, "/root")
+        if options.command == "up":
+            print("\n".join(f"ssh -F {name}/ssh_config {vm}" for vm in vms), flush=True)
+            signal.pause()
+        first = vms["vm1"]
+        first.put([options.script], "/root")
+        file = shlex.quote(f"./{options.script.name}")
+        done = first.run(f"chmod +x {file} && exec {file}", options.limit)
+        print(done.output, end="")
+        return done.code
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        return carry_out(parser().parse_args())
+    except LabError as error:
+        return complain(str(error), 2)
+    except RunError as error:
+        return complain(str(error), 1)
+    except KeyboardInterrupt:
+        return complain("interrupted; no machine is left", 130)
+
+
+sys.exit(main())

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Virtual machines that run: starting them, commands and files, cables that are pulled, and their end."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sctplab.place.base import RunError, kill_group
+from sctplab.vm.machine import Machine, arguments, cables, emulator, ssh_config
+
+BOOT_S = 240.0
+KNOCK_S = 20.0  # one try to get in
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended; OUTPUT has what it wrote to both streams."""
+
+    code: int
+    output: str
+
+
+class Running:
+    """A machine that has been started; FOLDER has ssh_config and NAME.console."""
+
+    def __init__(self, machine: Machine, process: subprocess.Popen[bytes], folder: Path) -> None:
+        self.machine, self.process, self.folder = machine, process, folder
+        self.ssh = ["ssh", "-F", str(folder / "ssh_config"), machine.name]
+
+    def run(self, command: str, limit_s: float, given: str = "") -> Done:
+        """A shell command inside, GIVEN on its standard input; raises RunError after LIMIT_S seconds."""
+        try:
+            done = subprocess.run(
+                [*self.ssh, "--", command],
+                input=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=limit_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise RunError(f"{self.machine.name}: {command!r} took longer than {limit_s:g} s") from None
+        return Done(done.returncode, done.stdout)
+
+    def need(self, command: str, limit_s: float = 60.0) -> str:
+        """The output of a command that has to succeed; raises RunError."""
+        done = self.run(command, limit_s)
+        if done.code:
+            raise RunError(f"{self.machine.name}: {command!r}: exit {done.code}: {last(done.output)}")
+        return done.output
+
+    def put(self, files: Sequence[Path], target: str, limit_s: float = 120.0) -> None:
+        """Copy files and folders into the machine's folder TARGET, which is made; raises RunError."""
+        self.need(f"mkdir -p {target}")
+        self._copy([*map(str, files), f"{self.machine.name}:{target}"], limit_s)
+
+    def get(self, files: Sequence[str], target: Path, limit_s: float = 120.0) -> None:
+        """Copy files and folders out of the machine into the folder TARGET; raises RunError."""
+        self._copy([*(f"{self.machine.name}:{name}" for name in files), str(target)], limit_s)
+
+    def _copy(self, words: list[str], limit_s: float) -> None:
+        command = ["scp", "-q", "-r", "-F", str(self.folder / "ssh_config"), *words]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
+        except subprocess.TimeoutExpired:
+            raise RunError(f"{self.machine.name}: copying took longer than {limit_s:g} s") from None
+        if done.returncode:
+            raise RunError(f"{self.machine.name}: scp: {last(done.stderr)}")
+
+    def cable(self, nic: int, plugged: bool) -> None:
+        """Pull or plug the cable of card NIC (from 1): its driver sees the carrier go or come."""
+        with socket.socket(socket.AF_UNIX) as monitor, monitor.makefile("rw") as lines:
+            monitor.connect(str(self.folder / f"{self.machine.name}.qmp"))
+            lines.readline()  # its greeting
+            for order, values in (
+                ("qmp_capabilities", {}),
+                ("set_link", {"name": f"card{nic}", "up": plugged}),
+            ):
+                lines.write(json.dumps({"execute": order, "arguments": values}) + "\n")
+                lines.flush()
+                while "return" not in (answer := json.loads(lines.readline())):
+                    if "error" in answer:
+                        raise RunError(f"{self.machine.name}: {order}: {answer['error']['desc']}")
+
+    def console(self) -> str:
+        """What QEMU, the kernel and the first process have said so far."""
+        paths = [self.folder / f"{self.machine.name}.{kind}" for kind in ("qemu", "console")]
+        return "".join(path.read_text(errors="replace") for path in paths if path.exists())
+
+    def await_boot(self, deadline: float) -> None:
+        """Return when sshd lets in; raises RunError when DEADLINE (monotonic) passes or the machine ends."""
+        while self.process.poll() is None:
+            if time.monotonic() > deadline:
+                raise RunError(f"{self.machine.name}: not up in time: {last(self.console())}")
+            try:
+                if self.run("true", KNOCK_S).code == 0:
+                    return
+            except RunError:
+                continue
+            time.sleep(0.5)
+        raise RunError(f"{self.machine.name}: ended while starting: {last(self.console())}")
+
+
+def last(text: str) -> str:
+    """The last line that says something."""
+    return (text.strip().splitlines() or ["nothing was printed"])[-1]
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports of 127.0.0.1 that nobody uses."""
+    with ExitStack() as stack:
+        found = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for one in found:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in found]
+
+
+def plug(machines: Sequence[Machine], stack: ExitStack) -> dict[tuple[int, int], socket.socket]:
+    """(machine, card) -> its end of the cable; STACK closes them."""
+    plugs = {}
+    for ends in cables(machines).values():
+        for end, one in zip(ends, socket.socketpair(), strict=True):
+            plugs[end] = stack.enter_context(one)
+    return plugs
+
+
+def start(machine: Machine, qemu: list[str], folder: Path, sockets: Sequence[int]) -> subprocess.Popen[bytes]:
+    """Start QEMU in a process group of its own, which ends with the thread that called this."""
+    disk = folder / f"{machine.name}.qcow2"
+    layer = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(machine.image / "root.img"), "-F", "raw"]
+    subprocess.run([*layer, str(disk)], check=True)
+    with (folder / f"{machine.name}.qemu").open("wb") as said:
+        return subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", *qemu],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            pass_fds=sockets,
+            process_group=0,
+        )
+
+
+@contextmanager
+def running(
+    machines: Sequence[Machine], folder: Path, boot_s: float = BOOT_S
+) -> Iterator[dict[str, Running]]:
+    """All machines, up and let in; none of them is left when the block ends. Raises RunError."""
+    program = emulator()
+    ports = free_ports(len(machines))
+    (folder / "ssh_config").write_text(ssh_config(list(zip(machines, ports, strict=True)), folder))
+    with ExitStack() as stack:
+        with ExitStack() as ours:
+            plugs = plug(machines, ours)
+            vms = {}
+            for number, (machine, port) in enumerate(zip(machines, ports, strict=True), 1):
+                sockets = [plugs[number, nic].fileno() for nic in range(1, len(machine.nics) + 1)]
+                qemu = [program, *arguments(machine, number, folder, port, sockets)]
+                process = start(machine, qemu, folder, sockets)
+                stack.callback(end, process)
+                vms[machine.name] = Running(machine, process, folder)
+        deadline = time.monotonic() + boot_s
+        for vm in vms.values():
+            vm.await_boot(deadline)
+        yield vms
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    kill_group(process.pid)
+    process.wait()
