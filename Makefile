@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-long kernel clean
+.PHONY: help demo test check test-long kernel deb clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -23,6 +23,9 @@ test-long: ## what takes hours: every commit built, 1000 random outages, the who
 
 kernel: ## build the patched kernel of the laboratory; the last line is where it is
 	@tools/build/kernel --flavour patched
+
+deb: ## the package sctp-multipath-dkms, which puts SCTP with the series into stock Debian kernels; prints the file
+	@tools/build/deb
 
 clean: ## remove build/ and results/; the cache outside the checkout stays
 	@rm -rf build results

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The same, built with the headers of the kernel. */
+#include "outside.c"

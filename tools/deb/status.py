@@ -1,0 +1,182 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""sctp-multipath: which SCTP this host runs, which one it would load, how it is set, and what is in the way.
+
+Reads only. Standard library only: the package installs this file as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PROFILES = Path("/usr/share/sctp-multipath/sysctl")
+# efivarfs: four bytes of attributes, then one that is 1 when Secure Boot is on
+SECURE_BOOT = Path("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c")
+LOADED_STAYS = "a loaded SCTP cannot be unloaded: restart the host"
+
+
+@dataclass(frozen=True)
+class Module:
+    """What modinfo says of the SCTP that would be loaded; "" for what it does not say."""
+
+    filename: str
+    version: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Host:
+    """The facts."""
+
+    release: str
+    point: str  # "6.12.117" also where the release is 6.1.0-56-amd64
+    disk: Module
+    loaded: bool
+    loaded_version: str  # "" for the stock module
+    settings: Mapping[str, str]  # net.sctp.* as they are, empty when SCTP is not loaded
+    bans: tuple[str, ...]  # lines of modprobe.d(5) against sctp
+    secure_boot: bool
+
+
+def text_of(path: Path) -> str:
+    """The content of a small file, "" when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def output(*command: str) -> str:
+    """What a program prints, "" when it fails or is not there; sbin is not in everybody's PATH."""
+    env = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin", "LC_ALL": "C"}
+    try:
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return ""
+
+
+def field(info: str, name: str) -> str:
+    """The first value of a field in the output of modinfo."""
+    match = re.search(rf"^{name}:\s*(.*)$", info, re.MULTILINE)
+    return match[1] if match else ""
+
+
+def bans(config: str) -> tuple[str, ...]:
+    """The lines in the output of modprobe --showconfig that keep sctp from being loaded."""
+    return tuple(line for line in config.splitlines() if re.match(r"(blacklist|install) sctp(\s|$)", line))
+
+
+def point_release(release: str, version: str) -> str:
+    """The upstream release of a kernel by `uname -r` and `uname -v`, in which Debian has it."""
+    match = re.search(r"Debian (\d+\.\d+\.\d+)", version) or re.match(r"(\d+\.\d+\.\d+)", release)
+    return match[1] if match else ""
+
+
+def profile(text: str) -> dict[str, str]:
+    """Key -> value of a file in the form of sysctl.d(5)."""
+    pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and line.strip()[0] not in "#;")
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def look(sys_folder: Path = Path("/sys"), proc: Path = Path("/proc")) -> Host:
+    """Gather the facts."""
+    kernel, info = os.uname(), output("modinfo", "sctp")
+    settings = proc / "sys" / "net" / "sctp"
+    flag = b""
+    if SECURE_BOOT.exists():
+        flag = SECURE_BOOT.read_bytes()[4:]
+    return Host(
+        release=kernel.release,
+        point=point_release(kernel.release, kernel.version),
+        disk=Module(field(info, "filename"), field(info, "version"), field(info, "sctp_source")),
+        loaded=settings.is_dir(),
+        loaded_version=text_of(sys_folder / "module" / "sctp" / "version"),
+        settings={f"net.sctp.{path.name}": text_of(path) for path in sorted(settings.glob("*"))},
+        bans=bans(output("modprobe", "--showconfig")),
+        secure_boot=flag == b"\x01",
+    )
+
+
+def multipath(host: Host) -> bool:
+    """Whether the SCTP that is loaded has the settings."""
+    return "net.sctp.rtx_policy" in host.settings
+
+
+def notes(host: Host) -> Iterator[str]:
+    """What stands between this host and multipath SCTP, one line each, with what to do."""
+    built_in = host.disk.filename == "(builtin)"
+    if not host.disk.version and not built_in and not multipath(host):
+        yield f"there is no multipath module for {host.release}: see `dkms status` and `dkms autoinstall`"
+    if host.loaded and not built_in and host.loaded_version != host.disk.version:
+        which = f"version {host.loaded_version}" if host.loaded_version else "the stock one"
+        yield f"the SCTP that is loaded is {which}, not what is on disk now; {LOADED_STAYS}"
+    for line in host.bans:
+        yield f"modprobe.d(5) has {line!r}: SCTP is not loaded at boot; remove the line if you want it"
+    if host.secure_boot and host.disk.version and not multipath(host):
+        yield (
+            "Secure Boot is on: the module is loaded only if its key is enrolled: "
+            "mokutil --import /var/lib/dkms/mok.pub, then restart"
+        )
+    if host.disk.source and newer(host.point, host.disk.source):
+        yield (
+            f"the module has the SCTP of Linux {host.disk.source}, this kernel is {host.point}: "
+            "what was corrected in between is not in it; look for a newer package"
+        )
+
+
+def newer(point: str, than: str) -> bool:
+    """Whether point release `point` is above `than`, numbers by number."""
+    return [int(part) for part in re.findall(r"\d+", point)] > [
+        int(part) for part in re.findall(r"\d+", than)
+    ]
+
+
+def report(host: Host, stock: Mapping[str, str]) -> Iterator[str]:
+    """The lines for a reader; `stock` are the values that mean "off"."""
+    yield f"kernel    {host.release} (Linux {host.point})"
+    if not host.loaded:
+        yield "SCTP      not loaded"
+    elif multipath(host):
+        version = f", version {host.loaded_version}" if host.loaded_version else ""
+        yield f"SCTP      multipath, loaded{version}"
+    else:
+        yield "SCTP      stock, loaded"
+    kind = f"multipath, version {host.disk.version}" if host.disk.version else "stock"
+    yield f"on disk   {host.disk.filename or 'none'} ({kind})"
+    changed = [
+        f"{key} = {host.settings[key]}"
+        for key in stock
+        if key in host.settings and host.settings[key] != stock[key]
+    ]
+    if multipath(host):
+        yield f"settings  {', '.join(changed) or 'all off'}"
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="sctp-multipath",
+        description="Which SCTP this host runs, which one it would load, how it is set, and what is in the "
+        "way. Changes nothing. Exit code 0: multipath SCTP is loaded, or will be with the next load.",
+    )
+    parser.add_argument("--notes", action="store_true", help="only what is in the way")
+    given = parser.parse_args()
+    host = look()
+    if not given.notes:
+        for line in report(host, profile(text_of(PROFILES / "00-off.conf"))):
+            print(line)
+    for line in notes(host):
+        print(f"sctp-multipath: {line}", file=sys.stderr)
+    ready = not host.loaded and bool(host.disk.version) and not host.bans
+    return 0 if multipath(host) or ready else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
