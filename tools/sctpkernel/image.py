@@ -44,6 +44,7 @@ PACKAGES = {
     "iputils-ping": "round trips",
     "nftables": "packets lost by their kind",
     "python3": "the agent",
+    "python3-rich": "failover-time, which the package of modules brings",
     "libsctp1": "mpflow",
     "lksctp-tools": "checksctp, sctp_darn",
     "dkms": "builds modules for the kernel",
