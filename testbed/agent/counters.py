@@ -22,9 +22,16 @@ def read(path: str) -> str:
         return ""
 
 
-def kernel_log() -> list[str]:
-    """The kernel's messages so far."""
+def open_kernel_log(new_only: bool = False) -> int:
+    """A file to read the kernel's messages from: all, or those that come after this."""
     log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    if new_only:
+        os.lseek(log, 0, os.SEEK_END)
+    return log
+
+
+def kernel_log(log: int) -> list[str]:
+    """The kernel's messages in LOG, which is closed."""
     found: list[str] = []
     while True:
         try:
@@ -36,6 +43,12 @@ def kernel_log() -> list[str]:
             continue
         # "level,number,time,flags;message", with a line end inside the message written as \x0a
         found += record.partition(";")[2].partition("\n")[0].split("\\x0a")
+
+
+def warnings_in(log: list[str]) -> list[str]:
+    """Lines of the kernel's log that start a warning or an oops."""
+    marks = ("WARNING:", "BUG:", "Oops", "refcount_t:", "possible recursive locking", "KASAN", "Call Trace")
+    return [line for line in log if any(mark in line for mark in marks)]
 
 
 def snmp(host: str) -> dict[str, int]:

@@ -28,12 +28,6 @@ def mount(kind: str, target: str) -> None:
         raise OSError(ctypes.get_errno(), f"mount {kind} on {target}")
 
 
-def warnings_in(log: list[str]) -> list[str]:
-    """Lines of the kernel's log that start a warning or an oops."""
-    marks = ("WARNING:", "BUG:", "Oops", "refcount_t:", "possible recursive locking", "KASAN", "Call Trace")
-    return [line for line in log if any(mark in line for mark in marks)]
-
-
 def prepare() -> None:
     for kind, target in MOUNTS:
         mount(kind, target)
@@ -54,7 +48,7 @@ def main() -> None:
     try:
         prepare()
         os.chdir(folder)
-        from counters import kernel_log
+        from counters import kernel_log, open_kernel_log, warnings_in
 
         sys.path.append(os.path.dirname(work))
         carry_out = runpy.run_path(work)["carry_out"]
@@ -62,7 +56,7 @@ def main() -> None:
             plan = json.load(source)
         os.environ["PATH"] = f"{plan['path']}:{PATH}"
         result = carry_out(plan)
-        log = kernel_log()
+        log = kernel_log(open_kernel_log())
         result["warnings"] = warnings_in(log)
         if result["warnings"]:
             result["kernel_log"] = log

@@ -17,7 +17,7 @@ class Program:
         self.mark = process["ready"].encode()
         self.ready = not self.mark
         self.text = bytearray()  # grows in place: a log may have many megabytes
-        self.errors = f"/run/{name}.err"
+        self.errors = os.path.join(os.environ["TMPDIR"], f"{name}.err")
         with inside(process["where"]), open(self.errors, "wb") as err:
             self.process = subprocess.Popen(
                 self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err

@@ -187,7 +187,7 @@ def run(options: argparse.Namespace) -> int:
     out = folder_of(options)
     if options.dry_run:
         return dry_run(specs)
-    something(specs)
+    runner.refuse(something(specs), options.jobs)
     with bench(specs) as shared:
         jobs = [
             runner.Job(spec, out / "records" / f"{spec.run_id}.json", out / "pcap" / spec.run_id)
@@ -199,7 +199,7 @@ def run(options: argparse.Namespace) -> int:
             if not (options.resume and record.finished(job.record, job.spec, shared.kernel(job.spec)))
         ]
         with progress(len(todo), len(jobs) - len(todo)) as shown:
-            runner.perform_all(todo, shared, options.jobs or runner.default_workers(), shown.ended)
+            runner.perform_all(todo, shared, options.jobs or runner.default_workers(specs), shown.ended)
     return summary(shown, out, len(jobs))
 
 
@@ -215,7 +215,7 @@ def dry_run(specs: list[RunSpec]) -> int:
     """Every command, needing no kernel and no tool."""
     print(f"# {len(specs)} runs")
     for spec in specs:
-        made = plan.make(spec, str(toolbox.mpflow_path()))
+        made = get(spec.place).plan(spec, str(toolbox.mpflow_path()))
         variant = " --variant debug" if spec.build == "debug" else ""
         linux = f"$(tools/build/kernel --base {spec.base} --flavour {spec.kernel}{variant})/linux"
         command = get(spec.place).command(spec, made.steady, "LINUX", "FOLDER")
@@ -227,6 +227,7 @@ def dry_run(specs: list[RunSpec]) -> int:
 
 def run_one(options: argparse.Namespace) -> int:
     spec = record.read_spec(options.spec)
+    runner.refuse([spec], None)
     with bench([spec]) as shared:
         captures = options.record.with_suffix(".pcap")
         made = runner.perform(runner.Job(spec, options.record, captures), shared)
@@ -267,7 +268,7 @@ def ns2_reference(options: argparse.Namespace) -> int:
     specs = scenario.expand(found, scenario.set_factors(found, options.set), choice)
     asked = ns2.Asked(
         tuple(map(ns2_agents.agent, options.agent or ())),
-        options.jobs or runner.default_workers(),
+        options.jobs or runner.default_workers(specs),
         shlex.join(["testbed/lab", *sys.argv[1:]]),
     )
     runs = ns2.todo(of_variants(found, specs, options.variant), asked.agents)

@@ -191,7 +191,10 @@ def mptcp_commands(flow: Flow, topology: Topology, paths: tuple[str, ...]) -> tu
     """The receiver announces its other addresses; the sender opens one subflow to each."""
     sender, receiver = flow.hosts
     limits = f"ip mptcp limits set subflows {MPTCP_SUBFLOWS} add_addr_accepted {MPTCP_SUBFLOWS}"
-    announced = [f"ip mptcp endpoint add {address(topology, receiver, path)} signal" for path in paths[1:]]
+    announced = [
+        f"ip mptcp endpoint add {address(topology, receiver, path)} id {number} signal"
+        for number, path in enumerate(paths[1:], 1)
+    ]
     return (
         command(sender, limits),
         command(receiver, limits),

@@ -10,6 +10,7 @@ from typing import Any
 from sctplab.capture import file_name
 from sctplab.checks import At, plain
 from sctplab.load import Load, Means, common_commands, loads
+from sctplab.machines import Site
 from sctplab.model import HOSTS, Direction, Event, Path, RunSpec, changed, derive_seed, directions
 from sctplab.shape import (
     Command,
@@ -62,6 +63,7 @@ class Plan:
     links: tuple[tuple[str, str], ...]
     sample_ms: int
     virtual_limit_s: float
+    site: Site | None = None
 
     @property
     def steady(self) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from sctplab import capture, collect, plan, record
 from sctplab.checks import plain
+from sctplab.errors import LabError
 from sctplab.model import RunSpec
 from sctplab.place import get
 from sctplab.place.base import Ended, Kernel, Place, Processes, RunError, Tools
@@ -51,7 +52,16 @@ def kernel_key(spec: RunSpec) -> KernelKey:
 
 def kernels(specs: list[RunSpec]) -> dict[KernelKey, Kernel]:
     """Build or find every kernel that these runs need."""
-    return {key: get(key[0]).kernel(*key[1:]) for key in sorted({kernel_key(spec) for spec in specs})}
+    wanted = {kernel_key(spec): spec for spec in specs}
+    return {key: get(spec.place).kernel(spec) for key, spec in sorted(wanted.items())}
+
+
+def refuse(specs: list[RunSpec], workers: int | None) -> None:
+    """Raise LabError when some place cannot do its runs, or not so many at a time; changes nothing."""
+    for name in sorted({spec.place for spec in specs}):
+        if workers and workers > 1 and not get(name).deterministic:
+            raise LabError(f"--jobs: got {workers}, expected 1: runs in place {name} have real time")
+        get(name).refuse([spec for spec in specs if spec.place == name])
 
 
 def perform(job: Job, bench: Bench) -> dict[str, Any]:
@@ -87,10 +97,11 @@ def perform(job: Job, bench: Bench) -> dict[str, Any]:
 def in_place(spec: RunSpec, bench: Bench, kernel: Kernel, folder: Path) -> tuple[Ended, dict[str, Any]]:
     """Let the place carry out the plan in FOLDER; the agent's result is {} when there is none."""
     place = get(spec.place)
-    made = plan.make(spec, str(bench.tools.mpflow))
+    made = place.plan(spec, str(bench.tools.mpflow))
     (folder / "plan.json").write_text(json.dumps({**plan.as_json(made), "path": str(bench.tools.iproute2)}))
     command = place.command(spec, made.steady, str(kernel.folder / "linux"), str(folder))
-    ended = bench.processes.run(command, place.environment(bench.tools, folder), folder, spec.limits.wall_s)
+    environment = place.environment(bench.tools, folder)
+    ended = bench.processes.run(command, environment, folder, spec.limits.wall_s, place.deterministic)
     try:
         result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -131,6 +142,8 @@ def finish(
         {"t": round(event["t"] - result["start_t"], 6), "label": event["label"]} for event in result["events"]
     ]
     made["series"] = collect.series(spec, result)
+    if "clocks" in result:
+        made["clocks"] = result["clocks"]
     made["virtual_s"] = round(result["end_t"] - result["start_t"], 6)
     return made
 
@@ -144,7 +157,7 @@ def returned(spec: RunSpec, result: dict[str, Any], folder: Path) -> dict[str, f
 
 
 def deterministic(spec: RunSpec, place: Place) -> bool:
-    return place.deterministic and plan.make(spec, "mpflow").steady
+    return place.deterministic and place.plan(spec, "mpflow").steady
 
 
 def flow_summary(flow: dict[str, Any]) -> dict[str, Any]:
@@ -212,5 +225,7 @@ def cancel(futures: dict[Future[dict[str, Any]], Job]) -> None:
         future.cancel()
 
 
-def default_workers() -> int:
-    return len(os.sched_getaffinity(0))
+def default_workers(specs: list[RunSpec]) -> int:
+    """As many runs at a time as there are processors; one where they share the real time."""
+    virtual = all(get(spec.place).deterministic for spec in specs)
+    return len(os.sched_getaffinity(0)) if virtual else 1

@@ -75,7 +75,15 @@ def build_mpflow(usrsctp: bool) -> list[Path]:
     folder = mpflow_path().parent
     folder.mkdir(parents=True, exist_ok=True)
     targets = ["all", *(["usrsctp"] if usrsctp else [])]
-    make = ["make", "-s", "-C", str(ROOT / "tools" / "mpflow"), f"BUILD={folder}", *targets]
+    make = [
+        "make",
+        "-s",
+        "-C",
+        str(ROOT / "tools" / "mpflow"),
+        f"BUILD={folder}",
+        "LDFLAGS=-static",
+        *targets,
+    ]
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -86,4 +94,5 @@ def build_mpflow(usrsctp: bool) -> list[Path]:
 
 
 def mpflow_path() -> Path:
-    return ROOT / "build" / "mpflow" / "mpflow"
+    """Linked statically: it is also sent to machines with other libraries, or none."""
+    return ROOT / "build" / "mpflow-static" / "mpflow"

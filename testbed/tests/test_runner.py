@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import record, runner, toolbox
+from sctplab import plan, record, runner, toolbox
 from sctplab.checks import plain
 from sctplab.model import Limits, RunSpec
 from sctplab.place.base import Ended, Kernel, Processes, RunError, Tools
@@ -31,8 +31,14 @@ class Shell:
     def __init__(self, script: str) -> None:
         self.script = script
 
-    def kernel(self, base: str, flavour: str, build: str) -> Kernel:
+    def refuse(self, specs: list[RunSpec]) -> None:
+        pass
+
+    def kernel(self, spec: RunSpec) -> Kernel:
         return KERNEL
+
+    def plan(self, spec: RunSpec, mpflow: str) -> plan.Plan:
+        return plan.make(spec, mpflow)
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
         return ["sh", "-c", self.script]

@@ -17,10 +17,13 @@ static inline int64_t clock_ns(clockid_t id)
 	return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
+/* What --clock-offset-us says. */
+extern int64_t clock_offset_ns;
+
 /* For what is reported and compared between hosts. */
 static inline int64_t wall_ns(void)
 {
-	return clock_ns(CLOCK_REALTIME);
+	return clock_ns(CLOCK_REALTIME) + clock_offset_ns;
 }
 
 /* For deadlines and schedules: nobody sets this clock. */

@@ -2,10 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "clock.h"
 #include "fail.h"
 #include "flow.h"
 #include "json.h"
 #include "options.h"
+
+int64_t clock_offset_ns;
 
 int main(int argc, char **argv)
 {
@@ -14,6 +17,7 @@ int main(int argc, char **argv)
 	enum exit_code code;
 
 	options_parse(argc, argv, &options);
+	clock_offset_ns = options.clock_offset_us * 1000;
 	code = options.role == ROLE_SEND ? send_run(&options, &json) : recv_run(&options, &json);
 	free(options.bind.item);
 	free(options.to.item);

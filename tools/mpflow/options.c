@@ -17,6 +17,7 @@
 #define VERSION	"1.0"
 #define BOTH	(ROLE_SEND | ROLE_RECV)
 #define LARGE	((int64_t)1 << 53)
+#define OFFSET_MAX	1000000000000LL
 
 enum kind { NUMBER, SECONDS, MOMENTS, FLAG, NAME, ADDRESSES, RAW };
 
@@ -78,6 +79,8 @@ static const struct option_row rows[] = {
 	  "delay and goodput per S seconds in the result, 500 points at most" },
 	{ "--timeout", "S", SECONDS, BOTH, false, AT(timeout_ns), 0, 10000000, NULL,
 	  "give up after S seconds" },
+	{ "--clock-offset-us", "N", NUMBER, BOTH, false, AT(clock_offset_us), -OFFSET_MAX, OFFSET_MAX, NULL,
+	  "add this to the clock: N is how far the peer's is ahead" },
 	{ "--sndbuf", "BYTES", NUMBER, BOTH, false, AT(sndbuf), 1, INT32_MAX / 2, NULL, "send buffer" },
 	{ "--rcvbuf", "BYTES", NUMBER, BOTH, false, AT(rcvbuf), 1, INT32_MAX / 2, NULL, "receive buffer" },
 	{ "--nodelay", NULL, FLAG, BOTH, false, AT(nodelay), 0, 0, NULL, "switch Nagle's algorithm off" },
@@ -134,7 +137,7 @@ static int64_t parse_number(const struct option_row *row, const char *text)
 
 	errno = 0;
 	value = strtoll(text, &end, 10);
-	if (!isdigit((unsigned char)text[0]) || *end || errno || value < row->min || value > row->max)
+	if (!isdigit((unsigned char)text[text[0] == '-' && row->min < 0]) || *end || errno || value < row->min || value > row->max)
 		fail(EXIT_USAGE, "%s: '%s' is not possible; expected a whole number from %" PRId64 " to %" PRId64,
 		     row->name, text, row->min, row->max);
 	return value;
@@ -288,6 +291,7 @@ static void set_defaults(struct options *o)
 	o->streams = 1;
 	o->seed = 1;
 	o->count = 1;
+	o->clock_offset_us = 0;
 }
 
 /* What no row can know alone. @given: one per row. */

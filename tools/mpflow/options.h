@@ -41,7 +41,7 @@ struct options {
 	int64_t count, series_ns;
 	bool messages_log, progress_log;
 
-	int64_t timeout_ns;
+	int64_t timeout_ns, clock_offset_us;
 
 	/* socket options */
 	int64_t sndbuf, rcvbuf;

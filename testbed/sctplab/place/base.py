@@ -13,9 +13,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sctplab.model import RunSpec
+
+if TYPE_CHECKING:
+    from sctplab.plan import Plan
 
 
 class RunError(Exception):
@@ -50,12 +53,21 @@ class Ended:
 
 
 class Place(Protocol):
-    """A kind of place. A run's folder holds plan.json and receives result.json and captures."""
+    """A kind of place. A run's folder holds plan.json and receives result.json and captures.
+
+    DETERMINISTIC: runs have virtual time. Where they have not, they go one after the other.
+    """
 
     deterministic: bool
 
-    def kernel(self, base: str, flavour: str, build: str) -> Kernel:
-        """Build or find the kernel; raises RunError."""
+    def refuse(self, specs: list[RunSpec]) -> None:
+        """Raise LabError, one line, where this place cannot do these runs; changes nothing."""
+
+    def kernel(self, spec: RunSpec) -> Kernel:
+        """Build or find the kernel of a run; raises RunError."""
+
+    def plan(self, spec: RunSpec, mpflow: str) -> Plan:
+        """What is to be done, in the words of this place."""
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
         """The command line that makes the run happen; LINUX and FOLDER as they are to be written."""
@@ -65,14 +77,14 @@ class Place(Protocol):
 
 
 @contextmanager
-def own_cpu() -> Iterator[list[str]]:
-    """Words that pin a command to a CPU no other run has, [] when all are taken.
+def own_cpu(wanted: bool) -> Iterator[list[str]]:
+    """Words that pin a command to a CPU no other run has, [] when all are taken or it is not WANTED.
 
     A run in UML is one line of work that hops between processes; on one CPU it is two to three times faster.
     The claim is a socket name: other users of this machine see it, and it ends with the process.
     """
     with socket.socket(socket.AF_UNIX) as claim:
-        for cpu in sorted(os.sched_getaffinity(0)):
+        for cpu in sorted(os.sched_getaffinity(0)) if wanted else ():
             try:
                 claim.bind(f"\0sctplab-cpu{cpu}")
             except OSError:
@@ -94,11 +106,13 @@ class Processes:
     def stopped(self) -> bool:
         return self._stopped
 
-    def run(self, argv: list[str], environment: Mapping[str, str], folder: Path, wall_s: float) -> Ended:
+    def run(
+        self, argv: list[str], environment: Mapping[str, str], folder: Path, wall_s: float, one_cpu: bool
+    ) -> Ended:
         """Start ARGV in its own process group, wait, and leave no process of that group behind."""
         started = time.monotonic()
         console = folder / "console"
-        with console.open("wb") as out, own_cpu() as pinned:
+        with console.open("wb") as out, own_cpu(one_cpu) as pinned:
             process = self._start(pinned + argv, environment, folder, out.fileno())
             timed_out = False
             try:

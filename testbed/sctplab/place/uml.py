@@ -16,6 +16,7 @@ from pathlib import Path
 from sctplab.load import AGENT, PYTHON
 from sctplab.model import RunSpec, derive_seed
 from sctplab.place.base import Kernel, Tools, last_line
+from sctplab.plan import Plan, make
 
 ROOT = AGENT.parent.parent
 BUILD = ROOT / "tools" / "build" / "kernel"
@@ -27,8 +28,14 @@ EPOCH_NS = 1_700_000_000_000_000_000  # every run starts at this moment
 class Uml:
     deterministic = True
 
-    def kernel(self, base: str, flavour: str, build: str) -> Kernel:
-        words = ["--base", base, "--flavour", flavour, "--variant", VARIANTS[build]]
+    def refuse(self, specs: list[RunSpec]) -> None:
+        pass
+
+    def plan(self, spec: RunSpec, mpflow: str) -> Plan:
+        return make(spec, mpflow)
+
+    def kernel(self, spec: RunSpec) -> Kernel:
+        words = ["--base", spec.base, "--flavour", spec.kernel, "--variant", VARIANTS[spec.build]]
         folder = Path(last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}"))
         return Kernel(folder, json.loads((folder / "info.json").read_text()))
 
