@@ -249,6 +249,8 @@ class bench:
 
     def __exit__(self, *_: object) -> None:
         self.made.processes.stop()
+        for name in {spec.place for spec in self.specs}:
+            get(name).close()
 
 
 def make_report(options: argparse.Namespace) -> int:

@@ -33,7 +33,9 @@ from sctplab.checks import (
 SPEC_FORMAT = 1
 HOSTS = ("host1", "host2")
 FLAVOURS = ("stock", "patched")
-BUILDS = ("plain", "debug")  # debug: with the kernel's own checks of memory, locks and life of objects
+# debug: with the kernel's own checks of memory, locks and life of objects; debian: the distribution's own
+BUILDS = ("plain", "debug", "debian")
+NICS = ("virtio", "e1000e", "igb")
 NAME = text(r"[a-z][a-z0-9_-]{0,10}", "a name of 1 to 11 small letters, digits, - or _")
 SOCKOPTS = names(
     "socket options such as sctp:21:00 (LEVEL:OPTION:HEX)", r"[a-z0-9]+:[0-9]+:([0-9a-fA-F]{2})+"
@@ -94,11 +96,13 @@ class Topology:
 
     none: every packet is built as it crosses. host: the sender builds super-packets that are cut before
     the network, as a NIC does. whole: super-packets cross, and are queued and lost, whole, as they are
-    between containers on one machine.
+    between containers on one machine. Network cards are then left as their drivers start.
+    nic: the cards of the hosts in place qemu.
     """
 
     paths: tuple[Path, ...] = field(metadata=tables(Path, at_least=1))
     offload: str = field(default="none", metadata=choice("none", "host", "whole"))
+    nic: str | None = field(default=None, metadata=choice(*NICS))
 
     def validate(self, at: At) -> None:
         unique([path.name for path in self.paths], at("paths"))

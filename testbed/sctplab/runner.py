@@ -82,6 +82,8 @@ def perform(job: Job, bench: Bench) -> dict[str, Any]:
             made = finish(job.spec, bench, kernel, ended, result, folder)
             if job.spec.pcap:
                 keep_captures(folder, job.captures)
+        if made["status"] != "ok":
+            get(job.spec.place).close()
         made["host"] = {"wall_s": round(ended.wall_s, 3), "started": started}
         record.write(job.record, made)
     except BaseException as error:
@@ -97,6 +99,7 @@ def perform(job: Job, bench: Bench) -> dict[str, Any]:
 def in_place(spec: RunSpec, bench: Bench, kernel: Kernel, folder: Path) -> tuple[Ended, dict[str, Any]]:
     """Let the place carry out the plan in FOLDER; the agent's result is {} when there is none."""
     place = get(spec.place)
+    place.ready(spec, kernel)
     made = place.plan(spec, str(bench.tools.mpflow))
     (folder / "plan.json").write_text(json.dumps({**plan.as_json(made), "path": str(bench.tools.iproute2)}))
     command = place.command(spec, made.steady, str(kernel.folder / "linux"), str(folder))

@@ -52,7 +52,7 @@ def test_pasted_words_with_spaces_are_quoted() -> None:
         (["run", "no-such"], "no-such: no such scenario"),
         (
             ["run", "demo", "--place", "moon"],
-            "--place: got 'moon', expected one of uml",
+            "--place: got 'moon', expected one of ",
         ),
         (["run", "demo", "--set", "x=1"], "--set x: demo has no such factor"),
         (

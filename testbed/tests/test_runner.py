@@ -37,6 +37,12 @@ class Shell:
     def kernel(self, spec: RunSpec) -> Kernel:
         return KERNEL
 
+    def ready(self, spec: RunSpec, kernel: Kernel) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
     def plan(self, spec: RunSpec, mpflow: str) -> plan.Plan:
         return plan.make(spec, mpflow)
 

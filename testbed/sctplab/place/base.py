@@ -66,6 +66,12 @@ class Place(Protocol):
     def kernel(self, spec: RunSpec) -> Kernel:
         """Build or find the kernel of a run; raises RunError."""
 
+    def ready(self, spec: RunSpec, kernel: Kernel) -> None:
+        """Have up what a run with this kernel needs, and runs after it may need; raises RunError."""
+
+    def close(self) -> None:
+        """End what ready() started: at the end, and after a run that was not ok."""
+
     def plan(self, spec: RunSpec, mpflow: str) -> Plan:
         """What is to be done, in the words of this place."""
 

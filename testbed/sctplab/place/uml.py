@@ -13,6 +13,7 @@ import os
 import shutil
 from pathlib import Path
 
+from sctplab.errors import LabError
 from sctplab.load import AGENT, PYTHON
 from sctplab.model import RunSpec, derive_seed
 from sctplab.place.base import Kernel, Tools, last_line
@@ -29,6 +30,14 @@ class Uml:
     deterministic = True
 
     def refuse(self, specs: list[RunSpec]) -> None:
+        for spec in specs:
+            if spec.build not in VARIANTS:
+                raise LabError(f"--build: got {spec.build!r}, expected {' or '.join(VARIANTS)} in place uml")
+
+    def ready(self, spec: RunSpec, kernel: Kernel) -> None:
+        pass
+
+    def close(self) -> None:
         pass
 
     def plan(self, spec: RunSpec, mpflow: str) -> Plan:

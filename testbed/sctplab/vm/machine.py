@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sctplab.errors import LabError
+from sctplab.model import NICS
 from sctplab.place.base import last_line
 
 ROOT = Path(__file__).resolve().parents[3]
-MODELS = {"virtio": "virtio-net-pci", "e1000e": "e1000e", "igb": "igb"}  # ours -> QEMU's
+MODELS = dict(zip(NICS, ("virtio-net-pci", "e1000e", "igb"), strict=True))  # ours -> QEMU's
 MOST_NICS = 8
 
 

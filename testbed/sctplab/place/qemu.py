@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Virtual machines: one for each host and one for the middle of each path, in real time, with two processors.
+
+    host1 data1 ---- data1 mid-path1 data2 ---- data1 host2
+    host1 data2 ---- data1 mid-path2 data2 ---- data2 host2
+
+The kernel under test runs on the hosts. A middle is always Debian 13 with its own kernel, whose netem takes a
+seed, and virtio cards. Machines stay up as long as runs with the same kernel and cards follow each other; a
+run that is not ok ends them, for what it left behind might spoil the next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from sctplab.errors import LabError
+from sctplab.machines import Address
+from sctplab.model import FLAVOURS, HOSTS, USUAL_BASE, RunSpec, Topology
+from sctplab.place.base import Kernel, Tools, last_line
+from sctplab.place.uml import BUILD, ROOT
+from sctplab.plan import Plan, make
+from sctplab.shape import Command, command, ends, middle, namespaces
+from sctplab.sites import Names, placed
+from sctplab.vm.machine import MOST_NICS, Machine, Nic, image, mac
+from sctplab.vm.running import Running, running
+
+VARIANTS = {"plain": "x86", "debug": "x86-debug"}  # what tools/build/kernel calls them
+MIDDLE_IMAGE = "debian-13-6.12"
+HOST_IMAGES = {"6.1": "debian-12-6.1", "6.12": "debian-12-6.12", "7.2": "debian-13-7.2"}
+HOST_MB = {"plain": 512, "debug": 1536, "debian": 512}
+MIDDLE_MB = 384
+USUAL_MTU = 1500
+DEFAULT_NIC = "virtio"
+CARDS = {"host1": "data1", "host2": "data2"}  # of a middle, by the host at the other end
+
+
+class Qemu:
+    deterministic = False
+
+    def __init__(self) -> None:
+        self.stack = ExitStack()
+        self.machines: list[Machine] = []
+        self.vms: dict[str, Running] = {}
+        self.folder = Path("VMS")
+
+    def refuse(self, specs: list[RunSpec]) -> None:
+        for spec in specs:
+            if len(spec.topology.paths) > MOST_NICS:
+                raise LabError(
+                    f"{spec.scenario}: got {len(spec.topology.paths)} paths, expected at most {MOST_NICS}"
+                    " in place qemu"
+                )
+            if spec.base not in HOST_IMAGES:
+                known = ", ".join(HOST_IMAGES)
+                raise LabError(f"--base: got {spec.base!r}, expected one of {known} in place qemu")
+
+    def here(self, inventory: str | None) -> tuple[tuple[str, ...], str]:
+        return FLAVOURS, USUAL_BASE
+
+    def kernel(self, spec: RunSpec) -> Kernel:
+        if spec.build in VARIANTS:
+            words = ["--base", spec.base, "--flavour", spec.kernel, "--variant", VARIANTS[spec.build]]
+            folder = Path(last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}"))
+        else:
+            folder = image(HOST_IMAGES[spec.base])
+        return Kernel(folder, json.loads((folder / "info.json").read_text()))
+
+    def plan(self, spec: RunSpec, mpflow: str) -> Plan:
+        made = make(spec, mpflow)
+        topology = spec.topology
+        setup = [*made.setup, *for_both_hosts(made.setup), *mtu_commands(topology)]
+        config = str(self.folder / "ssh_config")
+        addresses = tuple(Address(name, "ssh", ("-F", config, name)) for name in namespaces(topology))
+        return placed(replace(made, setup=tuple(setup)), names(topology), addresses, mpflow)
+
+    def ready(self, spec: RunSpec, kernel: Kernel) -> None:
+        """Start the machines of this run unless they are up."""
+        wanted = machines(spec, kernel)
+        if wanted != self.machines:
+            self.close()
+            self.folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="vms-")))
+            self.vms = self.stack.enter_context(running(wanted, self.folder))
+            self.machines = wanted
+
+    def close(self) -> None:
+        """End all machines."""
+        self.machines = []
+        self.stack.close()
+
+    def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
+        consoles = " ".join(str(self.folder / f"{host}.console") for host in HOSTS)
+        conduct = (sys.executable, "-m", "sctplab.conduct", folder)
+        return ["sh", "-c", f'"$@"; tail -n 100 {consoles}', "sh", *conduct]
+
+    def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(ROOT / "testbed")}
+
+
+def names(topology: Topology) -> Names:
+    """What the laboratory's namespaces, interfaces and addresses of cards are called on the machines."""
+    known = namespaces(topology)
+    numbers = {name: number for number, name in enumerate(known, 1)}
+    words: dict[str, dict[str, str]] = {name: {} for name in ("", *known)}
+    for path in topology.paths:
+        for host in HOSTS:
+            near, far = ends(topology, path, host)
+            nic = topology.number(path.name)
+            words[host][near.interface] = f"data{nic}"
+            words[far.where][far.interface] = CARDS[host]
+            words[""][near.mac] = mac(numbers[host], nic)
+            words[""][far.mac] = mac(numbers[far.where], int(CARDS[host][-1]))
+    return Names({name: name for name in known}, words)
+
+
+def for_both_hosts(setup: tuple[Command, ...]) -> list[Command]:
+    """Settings that the plan makes once, outside of all namespaces: here each host has its own."""
+    shared = [one for one in setup if not one.where and one.argv[0] == "sysctl"]
+    return [replace(one, where=host) for host in HOSTS for one in shared]
+
+
+def mtu_commands(topology: Topology) -> list[Command]:
+    """Cards start with the usual one, where a pair of the laboratory is made with its own."""
+    lines = [(path, end) for path in topology.paths for host in HOSTS for end in ends(topology, path, host)]
+    return [
+        command(end.where, f"ip link set {end.interface} mtu {path.mtu}")
+        for path, end in lines
+        if path.mtu != USUAL_MTU
+    ]
+
+
+def machines(spec: RunSpec, kernel: Kernel) -> list[Machine]:
+    """In the order of the namespaces, so that their numbers agree."""
+    topology = spec.topology
+    model = topology.nic or DEFAULT_NIC
+    own = kernel.folder if spec.build in VARIANTS else None
+    disk = image(HOST_IMAGES[spec.base])
+    hosts = [
+        Machine(
+            host,
+            disk,
+            own,
+            tuple(Nic(model, f"{path.name}-{host}") for path in topology.paths),
+            HOST_MB[spec.build],
+        )
+        for host in HOSTS
+    ]
+    return hosts + [
+        Machine(
+            middle(path),
+            image(MIDDLE_IMAGE),
+            None,
+            tuple(Nic("virtio", f"{path.name}-{host}") for host in CARDS),
+            MIDDLE_MB,
+        )
+        for path in topology.paths
+    ]
+
+
+PLACE = Qemu()
