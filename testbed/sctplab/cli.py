@@ -13,7 +13,7 @@ from typing import Any
 
 from sctplab import generated, plan, record, runner, scenario, toolbox
 from sctplab.errors import LabError
-from sctplab.model import BUILDS, FLAVOURS, RunSpec
+from sctplab.model import BUILDS, FLAVOURS, USUAL_BASE, RunSpec
 from sctplab.place import get
 from sctplab.place.base import Processes, RunError
 from sctplab.progress import Progress, progress
@@ -83,8 +83,11 @@ def add_choice(choice_parser: argparse.ArgumentParser) -> None:
     option = choice_parser.add_argument
     option("scenarios", nargs="+", metavar="SCENARIO", help="name, or path of a .toml file")
     option("--place", default="uml", help="where runs happen (default: uml)")
-    option("--kernel", type=flavours, default=FLAVOURS, help="stock, patched or stock,patched (default)")
-    option("--base", default="6.12", help="kernel base (default: 6.12)")
+    there = "in places netns and remote: what runs there"
+    option("--kernel", type=flavours, help=f"stock, patched or stock,patched (default; {there})")
+    option("--base", help=f"kernel base (default: {USUAL_BASE}; {there})")
+    option("--peer", metavar="FLAVOUR-BASE", help="kernel of host2 where it is another, such as stock-6.1")
+    option("--inventory", metavar="FILE", help="the machines of place remote")
     option("--build", choices=BUILDS, default="plain", help="debug: kernels that check themselves, slower")
     option("--set", action="append", default=[], metavar="FACTOR=VALUE[,VALUE]", help="values of a factor")
     option("--repeat", type=whole(1), help="seeds per cell (default: the scenario's)")
@@ -138,14 +141,22 @@ def show_scenario(options: argparse.Namespace) -> int:
 
 
 def specs_of(options: argparse.Namespace) -> list[RunSpec]:
+    if (options.place == "remote") != bool(options.inventory):
+        raise LabError("--inventory: expected the machines' file with --place remote, and only there")
+    kernels: tuple[str, ...] = FLAVOURS
+    base = USUAL_BASE
+    if not (options.kernel and options.base):
+        kernels, base = get(options.place).here(options.inventory)
     choice = scenario.Choice(
-        options.kernel,
-        options.base,
+        options.kernel or kernels,
+        options.base or base,
         options.place,
         options.repeat,
         options.first_seed,
         options.pcap,
         options.build,
+        options.peer,
+        options.inventory,
     )
     get(options.place)
     return [spec for name in options.scenarios for spec in specs_named(name, options.set, choice)]

@@ -33,6 +33,7 @@ from sctplab.checks import (
 SPEC_FORMAT = 1
 HOSTS = ("host1", "host2")
 FLAVOURS = ("stock", "patched")
+USUAL_BASE = "6.12"
 # debug: with the kernel's own checks of memory, locks and life of objects; debian: the distribution's own
 BUILDS = ("plain", "debug", "debian")
 NICS = ("virtio", "e1000e", "igb")
@@ -40,6 +41,7 @@ NAME = text(r"[a-z][a-z0-9_-]{0,10}", "a name of 1 to 11 small letters, digits, 
 SOCKOPTS = names(
     "socket options such as sctp:21:00 (LEVEL:OPTION:HEX)", r"[a-z0-9]+:[0-9]+:([0-9a-fA-F]{2})+"
 )
+PEER = rf"({'|'.join(FLAVOURS)})-[A-Za-z0-9][A-Za-z0-9._+-]*"
 LABEL = text(r"[A-Za-z0-9][A-Za-z0-9._+-]*", "a name of letters, digits and . _ + -")
 BUFFER_KB = 16384  # default socket buffer: 16 MB, several times the largest bandwidth-delay product here
 
@@ -259,7 +261,10 @@ class HostSettings:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run, complete: the same spec on the same kernel gives the same record."""
+    """One run, complete: the same spec on the same kernel gives the same record.
+
+    PEER: the kernel of host2, where it is another than host1's. INVENTORY: of the machines, in place remote.
+    """
 
     format: int = field(metadata=count(SPEC_FORMAT, SPEC_FORMAT, "spec format"))
     scenario: str = field(metadata=LABEL)
@@ -279,6 +284,8 @@ class RunSpec:
     pcap: bool = field(default=False, metadata=flag())
     build: str = field(default="plain", metadata=choice(*BUILDS))
     reference: str = field(default="", metadata=text(r".*", "the path of a CSV file"))
+    peer: str | None = field(default=None, metadata=text(PEER, "FLAVOUR-BASE, such as stock-6.1"))
+    inventory: str | None = field(default=None, metadata=text(r".+", "the path of an inventory"))
 
     def validate(self, at: At) -> None:
         unique([flow.name for flow in self.flows], at("flows"))

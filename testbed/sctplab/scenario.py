@@ -61,7 +61,7 @@ from typing import Any, Protocol
 from sctplab import wanted
 from sctplab.checks import At, build, count, mapping, nearest, refuse_unknown
 from sctplab.errors import LabError
-from sctplab.model import FLAVOURS, LABEL, SPEC_FORMAT, Direction, RunSpec
+from sctplab.model import FLAVOURS, LABEL, SPEC_FORMAT, USUAL_BASE, Direction, RunSpec
 from sctplab.model import Path as LinkPath
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
@@ -103,12 +103,14 @@ class Choice:
     """What the command line adds to a scenario."""
 
     kernels: tuple[str, ...] = FLAVOURS
-    base: str = "6.12"
+    base: str = USUAL_BASE
     place: str = "uml"
     repeat: int | None = None
     first_seed: int = 1
     pcap: bool = False
     build: str = "plain"
+    peer: str | None = None
+    inventory: str | None = None
 
 
 def names() -> list[str]:
@@ -340,7 +342,8 @@ def one_run(
         "build": choice.build,
         "reference": tree.get("reference", ""),
     }
-    return build(RunSpec, spec, at)
+    where = {"peer": choice.peer, "inventory": choice.inventory}
+    return build(RunSpec, {**spec, **{key: value for key, value in where.items() if value}}, at)
 
 
 def paths(tree: Mapping[str, Any], at: At) -> list[Any]:

@@ -31,6 +31,9 @@ class Shell:
     def __init__(self, script: str) -> None:
         self.script = script
 
+    def here(self, inventory: str | None) -> tuple[tuple[str, ...], str]:
+        return ("stock",), "6.12"
+
     def refuse(self, specs: list[RunSpec]) -> None:
         pass
 

@@ -63,6 +63,9 @@ class Place(Protocol):
     def refuse(self, specs: list[RunSpec]) -> None:
         """Raise LabError, one line, where this place cannot do these runs; changes nothing."""
 
+    def here(self, inventory: str | None) -> tuple[tuple[str, ...], str]:
+        """(flavours, base) of the kernels that there are when nothing is asked for; INVENTORY of machines."""
+
     def kernel(self, spec: RunSpec) -> Kernel:
         """Build or find the kernel of a run; raises RunError."""
 
@@ -113,7 +116,7 @@ class Processes:
         return self._stopped
 
     def run(
-        self, argv: list[str], environment: Mapping[str, str], folder: Path, wall_s: float, one_cpu: bool
+        self, argv: list[str], environment: Mapping[str, str], folder: Path, wall_s: float, one_cpu: bool = True
     ) -> Ended:
         """Start ARGV in its own process group, wait, and leave no process of that group behind."""
         started = time.monotonic()

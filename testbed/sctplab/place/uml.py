@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sctplab.errors import LabError
 from sctplab.load import AGENT, PYTHON
-from sctplab.model import RunSpec, derive_seed
+from sctplab.model import FLAVOURS, USUAL_BASE, RunSpec, derive_seed
 from sctplab.place.base import Kernel, Tools, last_line
 from sctplab.plan import Plan, make
 
@@ -33,12 +33,17 @@ class Uml:
         for spec in specs:
             if spec.build not in VARIANTS:
                 raise LabError(f"--build: got {spec.build!r}, expected {' or '.join(VARIANTS)} in place uml")
+            if spec.peer:
+                raise LabError(f"--peer: got {spec.peer!r}, expected none in place uml, which has one kernel")
 
     def ready(self, spec: RunSpec, kernel: Kernel) -> None:
         pass
 
     def close(self) -> None:
         pass
+
+    def here(self, inventory: str | None) -> tuple[tuple[str, ...], str]:
+        return FLAVOURS, USUAL_BASE
 
     def plan(self, spec: RunSpec, mpflow: str) -> Plan:
         return make(spec, mpflow)

@@ -3,8 +3,8 @@
 
 from typing import Any
 
-from counters import kernel_log
+from counters import kernel_log, open_kernel_log
 
 
 def carry_out(_plan: dict[str, Any]) -> dict[str, Any]:
-    return {"status": "ok", "log": kernel_log()}
+    return {"status": "ok", "log": kernel_log(open_kernel_log())}
