@@ -348,7 +348,7 @@ def one_run(
 
 def paths(tree: Mapping[str, Any], at: At) -> list[Any]:
     topology = mapping(tree["topology"], at("topology"))
-    refuse_unknown(topology, ["paths", "offload"], at.inside("topology"))
+    refuse_unknown(topology, ["paths", "offload", "nic"], at.inside("topology"))
     found = topology.get("paths")
     if not isinstance(found, list) or not found:
         raise at.inside("topology")("paths").refuse(found, "at least one [[topology.paths]]")
