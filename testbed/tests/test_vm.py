@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is said to QEMU and ssh, and how a topology becomes machines. No machine is started here."""
+
+from pathlib import Path
+
+import pytest
+from sctplab import scenario
+from sctplab.errors import LabError
+from sctplab.model import RunSpec
+from sctplab.place import qemu
+from sctplab.place.base import Kernel
+from sctplab.shape import namespaces
+from sctplab.vm import machine
+from sctplab.vm.machine import Machine, Nic
+
+IMAGE = Path("/cache/image")
+ONE = Machine("one", IMAGE, nics=(Nic("e1000e", "a"), Nic("igb", "b")))
+TWO = Machine("two", IMAGE, Path("/cache/kernel"), (Nic("virtio", "b"), Nic("virtio", "a")))
+
+
+def spec(**keys: str) -> RunSpec:
+    found = scenario.load(scenario.find("places"))
+    cell = {**found.factors, **{key: [value] for key, value in keys.items()}}
+    return scenario.expand(found, cell, scenario.Choice(place="qemu", repeat=1))[0]
+
+
+def test_a_cable_has_two_ends() -> None:
+    assert machine.cables([ONE, TWO]) == {"a": [(1, 1), (2, 2)], "b": [(1, 2), (2, 1)]}
+    with pytest.raises(LabError, match="cable 'a': got 1 ends, expected 2"):
+        machine.cables([ONE])
+
+
+def test_an_unknown_card_is_refused() -> None:
+    with pytest.raises(LabError, match="network card: got 'rtl8139', expected one of virtio, e1000e, igb"):
+        Nic("rtl8139", "a")
+
+
+def test_the_images_kernel_needs_its_initrd_and_another_does_not() -> None:
+    words = machine.arguments(ONE, 1, Path("/run"), 4022, [7, 8])
+    assert words[words.index("-kernel") + 1] == "/cache/image/vmlinuz"
+    assert words[words.index("-initrd") + 1] == "/cache/image/initrd"
+    words = machine.arguments(TWO, 2, Path("/run"), 4023, [9, 10])
+    assert words[words.index("-kernel") + 1] == "/cache/kernel/bzImage"
+    assert "-initrd" not in words
+
+
+def test_cards_have_their_model_their_cable_and_an_address_of_their_own() -> None:
+    words = machine.arguments(ONE, 1, Path("/run"), 4022, [7, 8])
+    assert "stream,id=data2,server=off,addr.type=fd,addr.str=8" in words
+    assert "igb,id=card2,netdev=data2,mac=52:54:00:01:01:02,romfile=,bus=slot2" in words
+    assert "user,id=control,restrict=on,hostfwd=tcp:127.0.0.1:4022-:22" in words
+
+
+def test_every_machine_has_its_own_entry_for_ssh() -> None:
+    text = machine.ssh_config([(ONE, 4022), (TWO, 4023)], Path("/run"))
+    assert [line for line in text.splitlines() if line.startswith("Host ")] == ["Host one", "Host two"]
+    assert "  Port 4023" in text
+    assert "  IdentityFile /cache/image/id_ed25519" in text
+
+
+def test_hosts_have_the_kernel_and_the_cards_and_middles_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qemu, "image", lambda name: IMAGE / name)
+    built = qemu.machines(spec(nic="igb"), Kernel(Path("/cache/kernel"), {}))
+    assert [one.name for one in built] == namespaces(spec().topology)
+    assert [one.kernel for one in built] == [Path("/cache/kernel"), Path("/cache/kernel"), None, None]
+    assert [nic.model for one in built for nic in one.nics] == ["igb"] * 4 + ["virtio"] * 4
+    assert machine.cables(built)["path2-host1"] == [(1, 2), (4, 1)]
+
+
+def test_the_plan_speaks_of_the_machines_cards() -> None:
+    made = qemu.PLACE.plan(spec(), "/build/mpflow")
+    lines = [" ".join(one.argv) for one in made.setup if one.where == "host2"]
+    assert "ip addr replace 10.2.2.1/24 dev data2" in lines
+    assert "ip neigh replace 10.2.2.254 lladdr 52:54:00:04:01:02 dev data2 nud permanent" in lines
+    assert any(line.startswith("sysctl -q -w net.core.rmem_max=") for line in lines)
+    shaped = [one for one in made.setup if one.argv[0] == "tc"]
+    assert {one.where for one in shaped} == {"mid-path1", "mid-path2"}
+    assert all("to-host" not in word and "path1" not in word for one in made.setup for word in one.argv)
+
+
+def test_other_packet_sizes_are_set_on_all_cards() -> None:
+    found = spec()
+    path = found.topology.paths[0]
+    assert qemu.mtu_commands(found.topology) == []
+    wide = type(found.topology)((type(path)(path.name, path.forward, path.reverse, mtu=9000),))
+    assert len(qemu.mtu_commands(wide)) == 4
