@@ -10,7 +10,7 @@ from sctplab.model import RunSpec
 from sctplab.place import qemu
 from sctplab.place.base import Kernel
 from sctplab.shape import namespaces
-from sctplab.vm import machine
+from sctplab.vm import limits, machine
 from sctplab.vm.machine import Machine, Nic
 
 IMAGE = Path("/cache/image")
@@ -84,3 +84,21 @@ def test_other_packet_sizes_are_set_on_all_cards() -> None:
     assert qemu.mtu_commands(found.topology) == []
     wide = type(found.topology)((type(path)(path.name, path.forward, path.reverse, mtu=9000),))
     assert len(qemu.mtu_commands(wide)) == 4
+
+
+def test_quantiles_are_values_that_were_measured() -> None:
+    assert [limits.quantile(range(1, 101), share) for share in (0.5, 0.99, 1.0)] == [51, 100, 100]
+
+
+def test_round_trips_are_read_from_ping() -> None:
+    text = "64 bytes from 10.9.1.2: icmp_seq=1 ttl=64 time=0.412 ms\n... icmp_seq=2 ttl=64 time=1.5 ms\n"
+    assert limits.echo_times(text) == [412, 1500]
+
+
+def test_packets_are_read_from_iperf3() -> None:
+    text = '{"end": {"sum": {"packets": 1000, "lost_packets": 250, "seconds": 2.0}}}'
+    assert limits.packets_per_second(text) == (500, 375)
+
+
+def test_a_table_has_columns_of_equal_width() -> None:
+    assert limits.table([("a", "bb"), ("ccc", "d")]) == "a    bb\nccc  d"

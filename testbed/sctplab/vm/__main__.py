@@ -10,11 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sctplab.cli import Parser, complain, interrupt, whole
+from sctplab.cli import Parser, interrupt, whole
 from sctplab.errors import LabError
 from sctplab.place.base import RunError
+from sctplab.vm import limits
 from sctplab.vm.machine import MODELS, Machine, Nic, image
-from sctplab.vm.running import running
+from sctplab.vm.running import Running, running
 
 IMAGES = "one of tools/build/image --help (default: %(default)s)"
 
@@ -28,14 +29,18 @@ def parser() -> argparse.ArgumentParser:
         "run", help="start, run a script in the first one, end; exits as the script does"
     )
     up = commands.add_parser("up", help="start, print how to get in, stay until interrupted")
-    for one in (run, up):
+    rates = commands.add_parser(
+        "limits", help="measure wake-ups, round trips and packets per second of a pair"
+    )
+    for one in (run, up, rates):
         option = one.add_argument
         option("--image", default="debian-12-6.1", help=IMAGES)
         option("--kernel", type=Path, metavar="DIR", help="boot DIR/bzImage, which needs no modules, instead")
         option("--machines", type=whole(1), default=1, help="vm1, vm2, ... (default: 1)")
-        option("--nics", default="", metavar="MODEL[,MODEL]", help="their cards: " + ", ".join(MODELS))
+        option("--nics", metavar="MODEL[,MODEL]", help="their cards: " + ", ".join(MODELS))
         option("--copy", type=Path, action="append", default=[], metavar="FILE", help="into /root of each")
         option("--memory", type=whole(128), default=768, metavar="MB")
+    rates.set_defaults(machines=2, nics=",".join(MODELS))
     run.add_argument("--limit", type=whole(1), default=600, metavar="S", help="of the script (default: 600)")
     run.add_argument("script", type=Path, help="runs as root in /root; from there `ssh vm2` does not lead on")
     return top
@@ -43,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
 
 def machines(options: argparse.Namespace) -> list[Machine]:
     """vm1, vm2, ...; card k of vm1 is joined to card k of vm2, of vm3 to vm4, and so on."""
-    models = [word for word in options.nics.split(",") if word]
+    models = options.nics.split(",") if options.nics else []
     if models and options.machines % 2:
         raise LabError(f"--nics: got {options.machines} machines, expected an even number, joined in pairs")
     if options.kernel and not (options.kernel / "bzImage").is_file():
@@ -75,12 +80,23 @@ def carry_out(options: argparse.Namespace) -> int:
         if options.command == "up":
             print("\n".join(f"ssh -F {name}/ssh_config {vm}" for vm in vms), flush=True)
             signal.pause()
-        first = vms["vm1"]
-        first.put([options.script], "/root")
-        file = shlex.quote(f"./{options.script.name}")
-        done = first.run(f"chmod +x {file} && exec {file}", options.limit)
-        print(done.output, end="")
-        return done.code
+        if options.command == "limits":
+            print(limits.table(limits.measure(vms["vm1"], vms["vm2"])))
+            return 0
+        return run_script(vms["vm1"], options)
+
+
+def run_script(vm: Running, options: argparse.Namespace) -> int:
+    vm.put([options.script], "/root")
+    file = shlex.quote(f"./{options.script.name}")
+    done = vm.run(f"chmod +x {file} && exec {file}", options.limit)
+    print(done.output, end="")
+    return done.code
+
+
+def complain(message: str, code: int) -> int:
+    print(f"vm: {message}", file=sys.stderr)
+    return code
 
 
 def main() -> int:
