@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 
 from sctpkernel.errors import Problem
@@ -17,13 +17,17 @@ STATES = ("supported", "planned")
 
 @dataclass(frozen=True)
 class Base:
-    """One kernel version. `oldest` and `newest` are the point releases that were tested, "" for none yet."""
+    """One kernel version. `oldest` and `newest` are the point releases that were tested, "" for none yet.
+
+    `suites`: those of Debian that have the package beside the machine's own release, separated by blanks.
+    """
 
     name: str
     package: str
     state: str
     oldest: str
     newest: str
+    suites: str = ""
 
 
 def point_key(point: str) -> tuple[int, ...]:
@@ -33,14 +37,15 @@ def point_key(point: str) -> tuple[int, ...]:
 
 def _base(name: str, table: object, path: Path) -> Base:
     """Check one table of the file and turn it into a Base."""
+    needed = {field.name for field in fields(Base) if field.default is MISSING} - {"name"}
     wanted = {field.name for field in fields(Base)} - {"name"}
     if not isinstance(table, dict):
         raise Problem(
-            f'{path}: {name} is not a table: write ["{name}"] and below it {", ".join(sorted(wanted))}'
+            f'{path}: {name} is not a table: write ["{name}"] and below it {", ".join(sorted(needed))}'
         )
     for key in sorted(set(table) - wanted):
         raise Problem(f"{path}: [{name}] has an unknown key {key!r}: known are {', '.join(sorted(wanted))}")
-    for key in sorted(wanted - set(table)):
+    for key in sorted(needed - set(table)):
         raise Problem(f"{path}: [{name}] lacks the key {key!r}")
     for key, value in table.items():
         if not isinstance(value, str):

@@ -9,15 +9,15 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sctpkernel.bases import Base, find_base, load_bases, package_version, reference_base, release_warning
+from sctpkernel.bases import Base, find_base, load_bases, reference_base, release_warning
 from sctpkernel.errors import FAILED, Problem, run_main, warn
-from sctpkernel.export import same_but_for_place
-from sctpkernel.git import git, series_commits
+from sctpkernel.git import series_commits
 from sctpkernel.numbering import number
-from sctpkernel.patchfile import essence, faults, from_commit, parse
+from sctpkernel.origin import origin
+from sctpkernel.patchfile import Stored, faults, from_commit, parse
 from sctpkernel.series import PATCHES, Patch, load_series, load_testbed
-from sctpkernel.source import copy_touched, unpacked
-from sctpkernel.tree import apply_series, commit_source
+from sctpkernel.source import unpacked
+from sctpkernel.tree import small_tree
 
 # Whoever submits a patch signs it; and net/sctp is in MAINTAINERS as a folder, so that new files are, too.
 CHECKPATCH_IGNORES = ("MISSING_SIGN_OFF", "FILE_PATH_CHANGES")
@@ -30,17 +30,24 @@ def check_forms(patches: Path, bases: Sequence[str]) -> list[str]:
 
 
 def check_variants(patches: Path, bases: Iterable[str]) -> list[str]:
-    """Patches of one base that say the same as the common one."""
+    """Patches of one base that say the same as the common one, or were adapted from another text of it."""
     found = []
     for path in sorted(path for base in bases for path in (patches / base).glob("*.patch")):
         common = patches / "common" / path.name
-        if common.is_file() and essence(_diff(common)) == essence(_diff(path)):
+        if not common.is_file():
+            continue
+        one, other = _read(path), _read(common)
+        if one.meaning == other.meaning:
             found.append(f"{path}: differs from {common} in line numbers only: remove it")
+        elif one.field("Replaces") != other.fingerprint:
+            found.append(
+                f"{path}: was adapted from another text of {common}: run tools/patch/bump {path.parent.name}"
+            )
     return found
 
 
-def _diff(path: Path) -> str:
-    return parse(path.read_text(encoding="utf-8"), path).diff
+def _read(path: Path) -> Stored:
+    return parse(path.read_text(encoding="utf-8"), path)
 
 
 def check_lists(patches: Path, bases: Sequence[Base]) -> list[str]:
@@ -75,19 +82,12 @@ def round_trip(source: Path, patches: Sequence[Patch], exact: bool) -> list[str]
     Only files that a patch touches are committed. `exact`: line numbers count, too.
     """
     with tempfile.TemporaryDirectory(prefix="round-trip-") as folder:
-        work, bare = Path(folder, "work"), Path(folder, "base.git")
-        tree = Path(folder, "tree")
-        for path in (work, bare, tree):
-            path.mkdir()
-        copy_touched(source, patches, work)
-        commit_source(bare, work, source.name)
-        git(tree, "clone", "--quiet", str(bare), ".")
-        apply_series(tree, patches)
+        tree = small_tree(source, patches, Path(folder))
         found = []
         for patch, commit in zip(patches, series_commits(tree), strict=True):
             back = from_commit(tree, commit)
             same = back.render() == patch.text
-            if not same and (exact or not same_but_for_place(back, parse(patch.text, patch.path))):
+            if not same and (exact or back.meaning != parse(patch.text, patch.path).meaning):
                 found.append(f"{patch.path}: comes back changed: run tools/patch/tree and export")
     return found
 
@@ -120,7 +120,7 @@ def quick(patches: Path = PATCHES) -> list[str]:
 def full(base: Base) -> list[str]:
     """Apply, export again and checkpatch one base."""
     source = unpacked(base)
-    warning = release_warning(base, package_version(base.package))
+    warning = release_warning(base, origin(base).version)
     if warning:
         warn(warning)
     exact = base.name == reference_base() and not warning

@@ -16,13 +16,14 @@ from datetime import datetime
 from email.utils import format_datetime
 from pathlib import Path
 
-from sctpkernel.bases import Base, load_bases, package_version, point_release
-from sctpkernel.errors import FAILED, Problem, run_main, warn
+from sctpkernel.bases import Base, load_bases, point_release
+from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
 from sctpkernel.git import git
+from sctpkernel.origin import origin
 from sctpkernel.patchfile import parse
 from sctpkernel.paths import ROOT, cache_root, locked
 from sctpkernel.series import Patch, load_series
-from sctpkernel.source import apply_patch, copy_touched, last_line, unpacked
+from sctpkernel.source import apply_patch, copy_touched, unpacked
 
 NAME = "sctp-multipath"
 PACKAGE = f"{NAME}-dkms"
@@ -89,7 +90,7 @@ def sources(bases: Sequence[Base], version: str, target: Path) -> None:
     target.mkdir(parents=True)
     shutil.copy(TEMPLATE / "dkms" / "Makefile", target)
     for base in bases:
-        point = point_release(package_version(base.package))
+        point = point_release(origin(base).version)
         module_sources(unpacked(base), load_series(base.name), point, version, target / base.name)
 
 

@@ -22,6 +22,12 @@ class Problem(Exception):
         self.code = code
 
 
+def last_line(text: str) -> str:
+    """The last line that is not empty, for messages of other programs."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no message"
+
+
 def warn(text: str) -> None:
     """One line on stderr."""
     print(text, file=sys.stderr)

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from sctpkernel.bases import find_base, reference_base
+from sctpkernel.bases import find_base, point_key, reference_base
 from sctpkernel.errors import Problem, run_main, warn
 from sctpkernel.git import git, series_commits, try_git
 from sctpkernel.numbering import assign
-from sctpkernel.patchfile import Stored, essence, from_commit, parse
+from sctpkernel.patchfile import Stored, from_commit, parse
 from sctpkernel.paths import ROOT
 from sctpkernel.series import PATCHES, load_series, load_testbed, series_names, update_series
 
@@ -41,31 +41,55 @@ def stored_series(repository: Path, base: str, old: Mapping[str, Stored]) -> dic
     return result
 
 
-def same_but_for_place(one: Stored, other: Stored) -> bool:
-    """Whether two patches differ at most in where their changes are."""
-    words = one.author == other.author and one.message == other.message
-    return words and essence(one.diff) == essence(other.diff)
-
-
-def target(name: str, patch: Stored, base: str, patches: Path) -> Path | None:
-    """The file a patch goes to, or None when the common one serves this base as it is.
+def target(name: str, patch: Stored, base: str, patches: Path) -> Path:
+    """The file a patch goes to.
 
     patches/common/ is written on the reference base; another base gets a file of its own where it differs.
     """
     own, common = patches / base / name, patches / "common" / name
-    if own.is_file():
-        return own
-    if base == reference_base(patches / "bases.toml") or not common.is_file():
+    if base == reference_base(patches / "bases.toml"):
         return common
-    return None if same_but_for_place(patch, parse(common.read_text(encoding="utf-8"), common)) else own
+    if common.is_file() and patch.meaning == parse(common.read_text(encoding="utf-8"), common).meaning:
+        return common
+    return own
+
+
+def users(base: str, targets: Iterable[Path], patches: Path) -> dict[Path, list[str]]:
+    """File -> the bases whose series name it, in rising order, when `base` names `targets`."""
+    series = {path.name.removeprefix("series-") for path in patches.glob("series-*")} | {base}
+    found: dict[Path, list[str]] = {}
+    for other in sorted(series, key=point_key):
+        paths = targets if other == base else [patch.path for patch in load_series(other, patches)]
+        for path in paths:
+            found.setdefault(path, []).append(other)
+    return found
+
+
+def _content(path: Path, patch: Stored, base: str, patches: Path) -> Stored:
+    """What is written to `path`: a common patch is as the reference base has it."""
+    common = patches / "common" / path.name
+    if not common.is_file() or base == reference_base(patches / "bases.toml"):
+        return patch
+    stored = parse(common.read_text(encoding="utf-8"), common)
+    return stored if path == common else patch.with_fields({"Replaces": stored.fingerprint})
 
 
 def write_series(base: str, series: Mapping[str, Stored], patches: Path) -> list[str]:
-    """Write a series to `patches`; what was added, changed or removed, one line each."""
+    """Write a series to `patches`; what was added, changed or removed, one line each.
+
+    The field Bases of each patch follows from the series files.
+    """
     listing = patches / f"series-{base}"
     text = listing.read_text(encoding="utf-8") if listing.is_file() else ""
-    targets = {name: target(name, patch, base, patches) for name, patch in series.items()}
-    done = _write({path: series[name] for name, path in targets.items() if path}, patches)
+    targets = {target(name, patch, base, patches): patch for name, patch in series.items()}
+    for_bases = users(base, targets, patches)
+    done = _write(
+        {
+            path: _content(path, patch, base, patches).with_bases(for_bases[path])
+            for path, patch in targets.items()
+        },
+        patches,
+    )
     changed = update_series(text, list(series))
     if changed != text:
         listing.write_text(changed, encoding="utf-8")
@@ -73,7 +97,7 @@ def write_series(base: str, series: Mapping[str, Stored], patches: Path) -> list
     dropped = sorted(set(series_names(text)) - set(series))
     lists = [path for path in patches.glob("series-*") if path != listing]
     elsewhere = {name for path in lists for name in series_names(path.read_text(encoding="utf-8"))}
-    gone = [patches / base / name for name in dropped]
+    gone = [path for path in sorted((patches / base).glob("*.patch")) if path not in targets]
     gone += [patches / "common" / name for name in dropped if name not in elsewhere]
     return done + _remove(gone, patches)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from sctpkernel.errors import Problem
 
 _SET = re.compile(r"CONFIG_(\w+)=(.+)")
+_BASES = re.compile(r"# Bases: (.+)")
 _UNSET = re.compile(r"# CONFIG_(\w+) is not set")
 _ADDS = re.compile(r"^\+\s*(?:menu)?config (\w+)$", re.MULTILINE)
 _DEFINES = re.compile(r"^\s*(?:menu)?config (\w+)\s*$", re.MULTILINE)
@@ -18,11 +19,12 @@ _DEFINES = re.compile(r"^\s*(?:menu)?config (\w+)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Option:
-    """One line of a fragment; value "n" stands for "is not set"."""
+    """One line of a fragment; value "n" stands for "is not set". `bases`: those it is for, none for all."""
 
     name: str
     value: str
     path: Path
+    bases: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
@@ -31,27 +33,35 @@ class Option:
 
 
 def parse_fragment(text: str, path: Path) -> list[Option]:
-    """Options of a fragment; a line is an option, a comment or empty."""
-    options = []
+    """Options of a fragment; a line is an option, a comment or empty.
+
+    The comment "# Bases: 6.1 6.12" says that the option in the next line is for these bases only.
+    """
+    options: list[Option] = []
+    bases: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         match = _SET.fullmatch(line.strip())
         unset = _UNSET.fullmatch(line.strip())
+        limit = _BASES.fullmatch(line.strip())
         if match:
-            options.append(Option(match[1], match[2], path))
+            options.append(Option(match[1], match[2], path, bases))
         elif unset:
-            options.append(Option(unset[1], "n", path))
+            options.append(Option(unset[1], "n", path, bases))
         elif line.strip() and not line.startswith("#"):
             raise Problem(
                 f"{path}:{number}: {line.strip()!r} is no option: write CONFIG_NAME=value or a comment"
             )
+        bases = tuple(limit[1].split()) if limit else ()
     return options
 
 
-def load_fragments(paths: Sequence[Path]) -> list[Option]:
-    """The options of all files in order, each once; the same option with two values is refused."""
+def load_fragments(paths: Sequence[Path], base: str) -> list[Option]:
+    """The options of all files for a base in order, each once; one with two values is refused."""
     options = [option for path in paths for option in parse_fragment(path.read_text(encoding="utf-8"), path)]
     first: dict[str, Option] = {}
     for option in options:
+        if option.bases and base not in option.bases:
+            continue
         before = first.setdefault(option.name, option)
         if before.value != option.value:
             raise Problem(

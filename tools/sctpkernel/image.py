@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sctpkernel.debian import KEYRING, machine_lines
-from sctpkernel.errors import FAILED, Problem, run_main, warn
+from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
 from sctpkernel.paths import ROOT, cache_root, locked, need_space, new_folder
-from sctpkernel.source import last_line
 
 RECIPE = 1  # raise when this file makes another image from the same inputs
 IMAGE_GB = 3.0  # while it is being made

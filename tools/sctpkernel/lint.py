@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """tools/build/lint: what gcc (W=1) and sparse say about net/sctp with the series, and did not say without it.
 
-Only net/sctp is built, against a prepared tree, in the forms the series can be built in.
+Only net/sctp is built, against a prepared tree, in the forms the series can be built in. For every patch in
+turn only what it changes is built again: what it does not reach says what it said before.
 """
 
 from __future__ import annotations
@@ -53,38 +54,70 @@ def warnings(text: str) -> Counter[str]:
     return Counter(f"{found[1]}: {found[2]}" for found in map(_WARNING.match, text.splitlines()) if found)
 
 
-def wanted(form: Form, added: set[str]) -> dict[str, str]:
+def wanted(form: Form, added: frozenset[str]) -> dict[str, str]:
     """Options of a form when the series adds those in `added`; its tests need KUnit as the protocol is."""
     return {"IP_SCTP": form.protocol, "KUNIT": form.protocol} | dict.fromkeys(sorted(added), form.series)
 
 
-def configure(tree: Path, out: Path, form: Form, options: Mapping[str, str], log: Path, title: str) -> None:
-    """Give the output folder `out` a configuration, and what compiling single files needs."""
+def configure(
+    tree: Path,
+    out: Path,
+    form: Form,
+    options: Sequence[Option],
+    added: Mapping[str, str],
+    log: Path,
+    title: str,
+) -> None:
+    """Give the output folder `out` a configuration, and what compiling single files needs.
+
+    options  those of the fragment, `added` those of the series, whose values are checked
+    """
     settings = {"ARCH": form.arch, "O": str(out)}
+    lines = [option.line for option in options]
+    lines += [Option(name, value, out).line for name, value in added.items()]
+    stamp, wanted_stamp = out / "configured", "\n".join([*lines, (tree / "net/sctp/Kconfig").read_text()])
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted_stamp:
+        return
+    stamp.unlink(missing_ok=True)
     make(tree, ["defconfig"], log, title, settings)
     with (out / ".config").open("a", encoding="utf-8") as handle:
-        handle.writelines(f"{option.line}\n" for option in load_fragments([ROOT / "Kconfig.fragment"]))
-        handle.writelines(f"{Option(name, value, out).line}\n" for name, value in options.items())
+        handle.writelines(f"{line}\n" for line in lines)
     make(tree, ["olddefconfig"], log, title, settings)
     have = parse_config((out / ".config").read_text(encoding="utf-8"))
-    for name, value in options.items():
+    for name, value in added.items():
         if have.get(name, "n") != value:
             raise Problem(
                 f"{title}: CONFIG_{name} is {have.get(name, 'n')} instead of {value}: see {log}", FAILED
             )
     make(tree, ["modules_prepare"], log, title, settings)
+    stamp.write_text(wanted_stamp, encoding="utf-8")
 
 
-def examine(tree: Path, place: Path, form: Form, added: set[str], title: str) -> Counter[str]:
-    """Build net/sctp of `tree` afresh in one form below `place`; what compiler and sparse said."""
+@dataclass(frozen=True)
+class Subject:
+    """A tree to look at, `place` to build it in, `options` of the fragment, those `added` by the series."""
+
+    tree: Path
+    place: Path
+    options: tuple[Option, ...]
+    added: frozenset[str]
+
+
+def examine(subject: Subject, form: Form, title: str, fresh: bool) -> Counter[str]:
+    """Build net/sctp in one form; what compiler and sparse said.
+
+    fresh  all of it again, otherwise what changed since the last time
+    """
+    tree, place = subject.tree, subject.place
     out, log = place / form.name, cache_root() / "log" / f"lint-{place.name}-{form.name}.log"
     out.mkdir(parents=True, exist_ok=True)
     title = f"{title}, {form.name}"
     begin_log(log, title)
-    configure(tree, out, form, wanted(form, added), log, title)
-    shutil.rmtree(out / "net" / "sctp", ignore_errors=True)  # what is up to date says nothing
+    configure(tree, out, form, subject.options, wanted(form, subject.added), log, title)
+    if fresh:
+        shutil.rmtree(out / "net" / "sctp", ignore_errors=True)  # what is up to date says nothing
     before = log.stat().st_size
-    make(tree, ["W=1", "C=2", "net/sctp/"], log, title, {"ARCH": form.arch, "O": str(out)})
+    make(tree, ["W=1", "C=1", "net/sctp/"], log, title, {"ARCH": form.arch, "O": str(out)})
     with log.open(encoding="utf-8", errors="replace") as handle:
         handle.seek(before)
         said = warnings(handle.read())
@@ -104,25 +137,49 @@ def divisions(folder: Path) -> Counter[str]:
 
 def stock_warnings(base: Base, forms: Sequence[Form]) -> dict[str, Counter[str]]:
     """Form name -> what is said about the untouched source."""
-    source, place = unpacked(base), cache_root() / "build" / f"{base.name}-stock-lint"
-    return {form.name: examine(source, place, form, set(), f"stock {base.name}") for form in forms}
+    place = cache_root() / "build" / f"{base.name}-stock-lint"
+    subject = Subject(unpacked(base), place, fragment(base), frozenset())
+    return {form.name: examine(subject, form, f"stock {base.name}", True) for form in forms}
+
+
+def fragment(base: Base) -> tuple[Option, ...]:
+    """What a kernel needs for the series."""
+    return tuple(load_fragments([ROOT / "Kconfig.fragment"], base.name))
 
 
 def new_warnings(
     base: Base,
     patches: Sequence[Patch],
-    forms: Sequence[Form],
     stock: Mapping[str, Counter[str]],
     title: str,
+    fresh: bool,
 ) -> list[str]:
     """What is said about the source with `patches` and not about the untouched one, form first."""
     place = cache_root() / "build" / f"{base.name}-patched-lint"
     tree = patched_tree(unpacked(base), patches, place)
-    added = options_added(patch.text for patch in patches)
+    added = frozenset(options_added(patch.text for patch in patches))
+    subject = Subject(tree, place, fragment(base), added)
     found = []
-    for form in forms:
-        said = examine(tree, place, form, added, title) - stock[form.name]
+    for form in FORMS:
+        said = examine(subject, form, title, fresh) - stock[form.name]
         found += [f"{form.name}: {line}" for line in sorted(said)]
+    return found
+
+
+def check_series(base: Base, each: bool) -> list[str]:
+    """What compiler and sparse say about the series of a base only, or about any patch of it in turn."""
+    series = load_series(base.name)
+    need_space(cache_root(), LINT_GB, "lint")
+    found: list[str] = []
+    with locked(cache_root() / "lock" / f"lint-{base.name}.lock"):
+        stock = stock_warnings(base, FORMS)
+        first = 1 if each else len(series)
+        for count in range(first, len(series) + 1):
+            title = f"patch {count} of {len(series)}" if each else "with the series"
+            name = f"{series[count - 1].name}: " if each else ""
+            found += [
+                name + line for line in new_warnings(base, series[:count], stock, title, count == first)
+            ]
     return found
 
 
@@ -139,19 +196,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     base = find_base(given.base)
-    series = load_series(base.name)
-    need_space(cache_root(), LINT_GB, "lint")
-    with locked(cache_root() / "lock" / f"lint-{base.name}.lock"):
-        stock = stock_warnings(base, FORMS)
-        failed = 0
-        for count in range(1 if given.each else len(series), len(series) + 1):
-            title = f"patch {count} of {len(series)}" if given.each else "with the series"
-            found = new_warnings(base, series[:count], FORMS, stock, title)
-            failed += len(found)
-            for line in found:
-                print(f"{series[count - 1].name}: {line}" if given.each else line)
-    if failed:
-        raise Problem(f"{failed} warnings that the stock source does not give", FAILED)
+    found = check_series(base, given.each)
+    for line in found:
+        print(line)
+    if found:
+        raise Problem(f"{len(found)} warnings that the stock source does not give", FAILED)
     warn(f"no new warnings in {len(FORMS)} forms")
     return 0
 

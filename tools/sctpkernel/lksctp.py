@@ -10,9 +10,8 @@ from pathlib import Path
 
 from sctpkernel.bases import package_version
 from sctpkernel.debian import download_source
-from sctpkernel.errors import FAILED, Problem, warn
+from sctpkernel.errors import FAILED, Problem, last_line, warn
 from sctpkernel.paths import cache_root, locked, new_folder
-from sctpkernel.source import last_line
 
 SOURCE = "lksctp-tools"
 LIBRARY = "libsctp-dev"  # built from the same source; the programs use its header and library

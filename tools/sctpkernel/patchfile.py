@@ -9,23 +9,27 @@
 
     Forwarded: no | not-needed | address of the posting
     Bases: the bases of patches/bases.toml it is for
+    Replaces: fingerprint of the common patch it was adapted from; only in one of patches/BASE/
     ---
     diff, without index lines
 
-`git am` takes such a file. The two fields are the last lines of the message, with other trailers before them.
+`git am` takes such a file. The fields are the last lines of the message, with other trailers before them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sctpkernel.errors import Problem
 from sctpkernel.git import git
 
-FIELDS = ("Forwarded", "Bases")
+FIELDS = ("Forwarded", "Bases", "Replaces")
+_BOOKKEEPING = re.compile(r"^(?:Bases|Replaces): .*\n?", re.MULTILINE)
+_FINGERPRINT = re.compile(r"[0-9a-f]{12}|")
 _FORWARDED = re.compile(r"no|not-needed|https?://\S+")
 _DIFF = (
     "diff-tree", "-p", "-U3", "--no-commit-id", "--no-color", "--no-ext-diff", "--no-textconv",
@@ -56,7 +60,7 @@ class Stored:
 
     def with_fields(self, values: Mapping[str, str]) -> Stored:
         """The same with those of `values` added at the end of the message that it lacks."""
-        lines = [f"{name}: {values[name]}" for name in FIELDS if not self.field(name)]
+        lines = [f"{name}: {values[name]}" for name in FIELDS if name in values and not self.field(name)]
         if not lines:
             return self
         # trailers are a paragraph of their own, and one only
@@ -64,6 +68,22 @@ class Stored:
         joined = bool(last) and all(re.match(r"[A-Z][\w-]*: ", line) for line in last)
         message = f"{self.message}\n{'' if joined or not self.message else chr(10)}" + "\n".join(lines)
         return Stored(self.author, self.date, self.subject, message.lstrip("\n"), self.diff)
+
+    def with_bases(self, bases: Sequence[str]) -> Stored:
+        """The same for other bases; the field is there already."""
+        message = re.sub(r"^Bases: *.*$", f"Bases: {' '.join(bases)}", self.message, flags=re.MULTILINE)
+        return Stored(self.author, self.date, self.subject, message, self.diff)
+
+    @property
+    def meaning(self) -> tuple[str, str, str]:
+        """What makes a patch another one: not where its changes are, nor which bases use it."""
+        message = _BOOKKEEPING.sub("", self.message).strip("\n")
+        return self.author, f"{self.subject}\n{message}", essence(self.diff)
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hex digits that change with the meaning."""
+        return hashlib.sha256("\0".join(self.meaning).encode()).hexdigest()[:12]
 
 
 def parse(text: str, path: Path) -> Stored:
@@ -90,6 +110,8 @@ def faults(text: str, path: Path, bases: list[str]) -> list[str]:
         found.append(
             f"{path}: field Forwarded: is {patch.field('Forwarded')!r}: expected no, not-needed or an address"
         )
+    if not _FINGERPRINT.fullmatch(patch.field("Replaces")):
+        found.append(f"{path}: field Replaces: is {patch.field('Replaces')!r}: tools/patch/bump sets it")
     named = patch.field("Bases").split()
     if not named:
         found.append(f"{path}: field Bases: is missing: name the bases it is for, such as {' '.join(bases)}")

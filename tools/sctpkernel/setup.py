@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from sctpkernel.bases import load_bases
-from sctpkernel.debian import as_root, codename, download, install, known_to_apt, missing, parse_packages
-from sctpkernel.errors import FAILED, Problem, run_main, warn
+from sctpkernel.bases import load_bases, reference_base
+from sctpkernel.debian import codename, download, install, missing, parse_packages
+from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
+from sctpkernel.origin import ensure_package
 from sctpkernel.paths import ROOT, cache_root, locked, need_space, new_folder
-from sctpkernel.source import last_line
 
 TOOLS = ROOT / "tools"
 IPROUTE2_OLDEST = (6, 6)  # the first whose netem takes a seed
@@ -38,25 +38,6 @@ def ensure_packages(extra: str | None) -> None:
     absent = missing(packages)
     if absent:
         install({name: packages[name] for name in absent})
-
-
-def ensure_sources() -> None:
-    """Install the kernel source of every supported base; from a suite the machine lacks if need be."""
-    wanted = [base.package for base in load_bases().values() if base.state == "supported"]
-    for package in missing(wanted):
-        reason = {package: "the kernel source the series is built on"}
-        if known_to_apt(package):
-            install(reason)
-            continue
-        with tempfile.TemporaryDirectory(prefix="source-") as folder:
-            release = codename()
-            warn(f"fetching Debian package {package}: {reason[package]}")
-            archive = download(package, [f"{release}-security", f"{release}-backports"], Path(folder))
-            Path(folder).chmod(0o755)
-            command = as_root(["dpkg", "-i", str(archive)], f"installing {package}")
-            result = subprocess.run(command, capture_output=True, text=True, check=False)
-            if result.returncode:
-                raise Problem(f"{package} cannot be installed: {last_line(result.stderr)}", FAILED)
 
 
 def ensure_venv(extra: str | None) -> Path:
@@ -159,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     ensure_packages(given.extra)
-    ensure_sources()
+    ensure_package(load_bases()[reference_base()])
     python = ensure_venv(given.extra)
     iproute2 = ensure_iproute2()
     if given.python:

@@ -16,8 +16,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from sctpkernel.bases import Base, package_version
+from sctpkernel.bases import Base
 from sctpkernel.errors import FAILED, Problem, warn
+from sctpkernel.origin import origin, unpack
 from sctpkernel.paths import cache_root, locked, need_space, new_folder
 from sctpkernel.series import Patch
 
@@ -26,38 +27,18 @@ _TARGET = re.compile(r"^(?:---|\+\+\+) [ab]/(\S+)", re.MULTILINE)
 
 
 def unpacked(base: Base) -> Path:
-    """The folder with the unpacked source of the installed package; unpacks it when it is not there."""
-    version = package_version(base.package)
-    folder = cache_root() / "src" / f"{base.package}_{version}"
+    """The folder with the unpacked source of a base; fetched and unpacked when it is not there."""
+    source = origin(base)
+    folder = cache_root() / "src" / source.name
     if folder.is_dir():
         return folder
     with locked(cache_root() / "lock" / f"{folder.name}.lock"):
         if not folder.is_dir():
-            _unpack(Path("/usr/src") / f"{base.package}.tar.xz", base.package, folder)
+            need_space(folder.parent, SOURCE_GB, f"unpacking {source.path.name}")
+            warn(f"unpacking {source.path} ...")
+            with new_folder(folder) as temporary:
+                unpack(source, temporary)
     return folder
-
-
-def _unpack(archive: Path, top: str, folder: Path) -> None:
-    """Unpack `archive`, whose single top folder is `top`, to `folder`."""
-    if not archive.is_file():
-        raise Problem(f"{archive}: not found although its package is installed: reinstall the package")
-    need_space(folder.parent, SOURCE_GB, f"unpacking {archive.name}")
-    warn(f"unpacking {archive} ...")
-    with new_folder(folder) as temporary:
-        run_tar = subprocess.run(
-            ["tar", "-C", str(temporary), "--strip-components=1", "-xf", str(archive), top],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if run_tar.returncode:
-            raise Problem(f"{archive}: cannot be unpacked: {last_line(run_tar.stderr)}", FAILED)
-
-
-def last_line(text: str) -> str:
-    """The last line that is not empty, for messages of other programs."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no message"
 
 
 def touched_files(patches: Sequence[Patch]) -> list[str]:

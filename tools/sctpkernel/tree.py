@@ -12,16 +12,18 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from sctpkernel.bases import Base, find_base, package_version, release_warning
+from sctpkernel.bases import Base, find_base, release_warning
 from sctpkernel.errors import FAILED, Problem, run_main, warn
 from sctpkernel.export import EXPORTED, tree_path
 from sctpkernel.git import environment, git, root_commit, try_git
+from sctpkernel.origin import origin
 from sctpkernel.paths import cache_root, locked, need_space, new_folder
 from sctpkernel.series import Patch, load_series, load_testbed
-from sctpkernel.source import unpacked
+from sctpkernel.source import copy_touched, unpacked
 
 GIT_GB = 1.0  # the committed source
 TREE_GB = 2.0  # a checked out tree
+AM = ("--quiet", "--keep", "--no-scissors", "--whitespace=nowarn", "--committer-date-is-author-date")
 
 
 def commit_source(repository: Path, source: Path, title: str) -> None:
@@ -58,19 +60,24 @@ def base_repository(base: Base) -> Path:
 def apply_series(repository: Path, patches: Sequence[Patch]) -> None:
     """Make one commit per patch on top of HEAD; the first that does not apply without fuzz ends it."""
     for patch in patches:
-        options = [
-            "--quiet",
-            "--keep",
-            "--no-scissors",
-            "--whitespace=nowarn",
-            "--committer-date-is-author-date",
-        ]
-        done = try_git(repository, "am", *options, text=patch.text)
+        done = try_git(repository, "am", *AM, text=patch.text)
         if done.returncode:
             try_git(repository, "am", "--abort")
             said = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
             reason = said[0] if said else (done.stderr or done.stdout).strip().partition("\n")[0]
             raise Problem(f"{patch.path}: does not apply without fuzz: {reason}", FAILED)
+
+
+def small_tree(source: Path, patches: Sequence[Patch], folder: Path) -> Path:
+    """A git tree below `folder` of the files of `source` that `patches` touch, with one commit per patch."""
+    work, bare, tree = folder / "work", folder / "base.git", folder / "tree"
+    for path in (work, bare, tree):
+        path.mkdir()
+    copy_touched(source, patches, work)
+    commit_source(bare, work, source.name)
+    git(tree, "clone", "--quiet", str(bare), ".")
+    apply_series(tree, patches)
+    return tree
 
 
 def lost_work(tree: Path) -> str:
@@ -118,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--testbed", action="store_true", help="the laboratory's own patches, not the series")
     given = parser.parse_args(arguments)
     base = find_base(given.base)
-    warning = release_warning(base, package_version(base.package))
+    warning = release_warning(base, origin(base).version)
     if warning:
         warn(warning)
     tree = tree_path(base.name, given.testbed)

@@ -40,7 +40,14 @@ def test_a_line_that_is_no_option(line: str) -> None:
 def test_said_twice_counts_once(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).write_text("CONFIG_A=y\n")
-    assert len(load_fragments([tmp_path / "one", tmp_path / "two"])) == 1
+    assert len(load_fragments([tmp_path / "one", tmp_path / "two"], "6.12")) == 1
+
+
+def test_for_some_bases_only(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    path.write_text("# Bases: 6.1 6.12\nCONFIG_A=y\nCONFIG_B=y\n")
+    assert [option.name for option in load_fragments([path], "6.1")] == ["A", "B"]
+    assert [option.name for option in load_fragments([path], "7.2")] == ["B"]
 
 
 def test_same_option_twice(tmp_path: Path) -> None:
@@ -48,7 +55,7 @@ def test_same_option_twice(tmp_path: Path) -> None:
     one.write_text("CONFIG_A=y\n")
     two.write_text("# CONFIG_A is not set\n")
     with pytest.raises(Problem, match=r"CONFIG_A is y in .*one and n in .*two"):
-        load_fragments([one, two])
+        load_fragments([one, two], "6.12")
 
 
 def test_all_there() -> None:

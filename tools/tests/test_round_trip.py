@@ -46,7 +46,7 @@ def tree(tmp_path: Path, source: Path) -> Path:
         "-m",
         "sctp: add a script",
         "-m",
-        "Because.\n\nForwarded: not-needed\nBases: 6.12 7.2",
+        "Because.\n\nForwarded: not-needed\nBases: 6.12",
     )
     return tree
 
@@ -67,7 +67,7 @@ def test_there_and_back(tree: Path, source: Path, patches: Path) -> None:
     assert export(tree, "6.12", patches) == []
     assert "From: Jörg Tester <tester@localhost>\n" in series[0].text
     assert series[0].text.count("Bases: 6.12\n---\n") == 1
-    assert "Forwarded: not-needed\nBases: 6.12 7.2\n---\n" in series[1].text
+    assert "Forwarded: not-needed\nBases: 6.12\n---\n" in series[1].text
     assert "new file mode 100755" in series[1].text
     assert check_forms(patches, ["6.12", "7.2"]) == []
 
@@ -112,7 +112,7 @@ def test_dropped_patches_go(tree: Path, patches: Path) -> None:
 def test_edited_fields_outlive_commits_without_them(tree: Path, patches: Path) -> None:
     export(tree, "6.12", patches)
     path = patches / "common/0010-sctp-name-five.patch"
-    path.write_text(path.read_text().replace("Bases: 6.12\n", "Bases: 6.12 7.2\n"))
+    path.write_text(path.read_text().replace("Forwarded: no\n", "Forwarded: not-needed\n"))
     assert export(tree, "6.12", patches) == []
 
 
@@ -122,15 +122,25 @@ def test_another_base_gets_files_only_where_it_differs(tmp_path: Path, tree: Pat
     (patches / "series-7.2").write_text((patches / "series-6.12").read_text())
     for patch in load_series("7.2", patches):
         git(other, "am", "--quiet", "--keep", text=patch.text)
-    assert export(other, "7.2", patches) == []
+    assert export(other, "7.2", patches) == [
+        "changed common/0010-sctp-name-five.patch",
+        "changed common/0020-sctp-add-a-script.patch",
+    ]
+    common = patches / "common/0010-sctp-name-five.patch"
+    assert "\nBases: 6.12 7.2\n" in common.read_text()
+    assert export(tree, "6.12", patches) == []
     git(other, "reset", "--quiet", "--hard", "HEAD~2")
     commit_change(other, "line 5", "line FIVE", "sctp: name five")
     assert export(other, "7.2", patches) == [
         "added 7.2/0010-sctp-name-five.patch",
         "changed series-7.2",
     ]
+    assert check_forms(patches, ["6.12", "7.2"]) == []
     assert check_variants(patches, ["6.12", "7.2"]) == []
     own = patches / "7.2/0010-sctp-name-five.patch"
+    assert "\nBases: 7.2\nReplaces: " in own.read_text()
+    common.write_text(common.read_text().replace("+line five", "+line 5.0"))
+    assert "another text" in check_variants(patches, ["6.12", "7.2"])[0]
     own.write_text((patches / "common" / own.name).read_text().replace("@@ -2,7 +2,7 @@", "@@ -5,7 +5,7 @@"))
     assert "differs from" in check_variants(patches, ["6.12", "7.2"])[0]
 
