@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sctpkernel.bases import find_base, package_version, point_release, release_warning
+from sctpkernel.bases import find_base, point_release, release_warning
 from sctpkernel.errors import run_main, warn
 from sctpkernel.fragment import Option, load_fragments, options_added, options_known, verify
 from sctpkernel.make import begin_log, make
+from sctpkernel.origin import origin
 from sctpkernel.paths import ROOT, cache_root, locked, need_space, new_folder
 from sctpkernel.series import PATCHES, Patch, load_series, load_testbed, short_id
 from sctpkernel.source import patched_tree, unpacked
@@ -83,7 +84,7 @@ def compiler_version() -> str:
 def gather(base_name: str, flavour: str, variant: str) -> Inputs:
     """Read everything that decides about the kernel; touches no kernel tree."""
     base = find_base(base_name)
-    version = package_version(base.package)
+    version = origin(base).version
     warning = release_warning(base, version)
     if warning:
         warn(warning)
@@ -95,7 +96,7 @@ def gather(base_name: str, flavour: str, variant: str) -> Inputs:
         compiler=compiler_version(),
         testbed=tuple(load_testbed(base.name)),
         series=tuple(load_series(base.name)) if flavour == "patched" else (),
-        options=tuple(load_fragments([ROOT / name for name in VARIANTS[variant]])),
+        options=tuple(load_fragments([ROOT / name for name in VARIANTS[variant]], base.name)),
     )
 
 
