@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is said to QEMU and ssh, and how a topology becomes machines. No machine is started here."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,6 @@ from sctplab import scenario
 from sctplab.errors import LabError
 from sctplab.model import RunSpec
 from sctplab.place import qemu
-from sctplab.place.base import Kernel
 from sctplab.shape import namespaces
 from sctplab.vm import limits, machine
 from sctplab.vm.machine import Machine, Nic
@@ -60,7 +60,8 @@ def test_every_machine_has_its_own_entry_for_ssh() -> None:
 
 def test_hosts_have_the_kernel_and_the_cards_and_middles_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(qemu, "image", lambda name: IMAGE / name)
-    built = qemu.machines(spec(nic="igb"), Kernel(Path("/cache/kernel"), {}))
+    monkeypatch.setattr(qemu, "kernel_folder", lambda *_: Path("/cache/kernel"))
+    built = qemu.machines(spec(nic="igb"))
     assert [one.name for one in built] == namespaces(spec().topology)
     assert [one.kernel for one in built] == [Path("/cache/kernel"), Path("/cache/kernel"), None, None]
     assert [nic.model for one in built for nic in one.nics] == ["igb"] * 4 + ["virtio"] * 4
@@ -102,3 +103,10 @@ def test_packets_are_read_from_iperf3() -> None:
 
 def test_a_table_has_columns_of_equal_width() -> None:
     assert limits.table([("a", "bb"), ("ccc", "d")]) == "a    bb\nccc  d"
+
+
+def test_the_other_end_may_have_another_kernel() -> None:
+    one = replace(spec(), kernel="patched", base="6.12", peer="stock-6.1")
+    assert [qemu.tested(one, host) for host in ("host1", "host2")] == [("patched", "6.12"), ("stock", "6.1")]
+    with pytest.raises(LabError, match="kernel base: got"):
+        qemu.PLACE.refuse([replace(one, peer="stock-5.10")])

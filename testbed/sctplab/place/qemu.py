@@ -11,6 +11,7 @@ run that is not ok ends them, for what it left behind might spoil the next.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
@@ -30,13 +31,14 @@ from sctplab.sites import Names, placed
 from sctplab.vm.machine import MOST_NICS, Machine, Nic, image, mac
 from sctplab.vm.running import Running, running
 
+MODULE = ROOT / "tools" / "build" / "module"
 VARIANTS = {"plain": "x86", "debug": "x86-debug"}  # what tools/build/kernel calls them
 MIDDLE_IMAGE = "debian-13-6.12"
-HOST_IMAGES = {"6.1": "debian-12-6.1", "6.12": "debian-12-6.12", "7.2": "debian-13-7.2"}
+IMAGES = {"6.1": "debian-12-6.1", "6.12": "debian-12-6.12", "7.2": "debian-13-7.2"}
 HOST_MB = {"plain": 512, "debug": 1536, "debian": 512}
 MIDDLE_MB = 384
 USUAL_MTU = 1500
-DEFAULT_NIC = "virtio"
+USUAL_NIC = "virtio"
 CARDS = {"host1": "data1", "host2": "data2"}  # of a middle, by the host at the other end
 
 
@@ -51,25 +53,24 @@ class Qemu:
 
     def refuse(self, specs: list[RunSpec]) -> None:
         for spec in specs:
-            if len(spec.topology.paths) > MOST_NICS:
+            number = len(spec.topology.paths)
+            if number > MOST_NICS:
                 raise LabError(
-                    f"{spec.scenario}: got {len(spec.topology.paths)} paths, expected at most {MOST_NICS}"
-                    " in place qemu"
+                    f"{spec.scenario}: got {number} paths, expected at most {MOST_NICS} in place qemu"
                 )
-            if spec.base not in HOST_IMAGES:
-                known = ", ".join(HOST_IMAGES)
-                raise LabError(f"--base: got {spec.base!r}, expected one of {known} in place qemu")
+            for host in HOSTS:
+                base = tested(spec, host)[1]
+                if base not in IMAGES:
+                    raise LabError(
+                        f"kernel base: got {base!r}, expected one of {', '.join(IMAGES)} in place qemu"
+                    )
 
     def here(self, inventory: str | None) -> tuple[tuple[str, ...], str]:
         return FLAVOURS, USUAL_BASE
 
     def kernel(self, spec: RunSpec) -> Kernel:
-        if spec.build in VARIANTS:
-            words = ["--base", spec.base, "--flavour", spec.kernel, "--variant", VARIANTS[spec.build]]
-            folder = Path(last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}"))
-        else:
-            folder = image(HOST_IMAGES[spec.base])
-        return Kernel(folder, json.loads((folder / "info.json").read_text()))
+        folders = [kernel_folder(spec.build, *tested(spec, host)) for host in HOSTS]
+        return Kernel(folders[0], json.loads((folders[0] / "info.json").read_text()))
 
     def plan(self, spec: RunSpec, mpflow: str) -> Plan:
         made = make(spec, mpflow)
@@ -81,11 +82,14 @@ class Qemu:
 
     def ready(self, spec: RunSpec, kernel: Kernel) -> None:
         """Start the machines of this run unless they are up."""
-        wanted = machines(spec, kernel)
+        wanted = machines(spec)
         if wanted != self.machines:
             self.close()
             self.folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="vms-")))
             self.vms = self.stack.enter_context(running(wanted, self.folder))
+            for host in HOSTS:
+                if spec.build == "debian" and tested(spec, host)[0] == "patched":
+                    put_module(self.vms[host], IMAGES[tested(spec, host)[1]])
             self.machines = wanted
 
     def close(self) -> None:
@@ -100,6 +104,31 @@ class Qemu:
 
     def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
         return {**os.environ, "PYTHONPATH": str(ROOT / "testbed")}
+
+
+def tested(spec: RunSpec, host: str) -> tuple[str, str]:
+    """(flavour, base) of the kernel that HOST runs."""
+    if spec.peer and host == HOSTS[1]:
+        flavour, _, base = spec.peer.partition("-")
+        return flavour, base
+    return spec.kernel, spec.base
+
+
+@functools.cache
+def kernel_folder(build: str, flavour: str, base: str) -> Path:
+    """The folder with the kernel and info.json, made when there is none; raises RunError."""
+    if build not in VARIANTS:
+        return image(IMAGES[base])
+    words = ["--base", base, "--flavour", flavour, "--variant", VARIANTS[build]]
+    return Path(last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}"))
+
+
+def put_module(vm: Running, name: str) -> None:
+    """Have the distribution's kernel use the drop-in module from now on."""
+    folder = Path(last_line([str(MODULE), name], f"tools/build/module {name}"))
+    target = f"/lib/modules/{vm.need('uname -r').strip()}/updates"
+    vm.put(sorted(folder.glob("*.ko")), target)
+    vm.need("depmod && modprobe sctp && test -e /proc/sys/net/sctp/rtx_policy")
 
 
 def names(topology: Topology) -> Names:
@@ -134,32 +163,31 @@ def mtu_commands(topology: Topology) -> list[Command]:
     ]
 
 
-def machines(spec: RunSpec, kernel: Kernel) -> list[Machine]:
+def machines(spec: RunSpec) -> list[Machine]:
     """In the order of the namespaces, so that their numbers agree."""
-    topology = spec.topology
-    model = topology.nic or DEFAULT_NIC
-    own = kernel.folder if spec.build in VARIANTS else None
-    disk = image(HOST_IMAGES[spec.base])
-    hosts = [
-        Machine(
-            host,
-            disk,
-            own,
-            tuple(Nic(model, f"{path.name}-{host}") for path in topology.paths),
-            HOST_MB[spec.build],
-        )
-        for host in HOSTS
-    ]
+    paths = spec.topology.paths
+    hosts = [host_machine(spec, host) for host in HOSTS]
     return hosts + [
         Machine(
             middle(path),
             image(MIDDLE_IMAGE),
-            None,
-            tuple(Nic("virtio", f"{path.name}-{host}") for host in CARDS),
-            MIDDLE_MB,
+            nics=tuple(Nic(USUAL_NIC, f"{path.name}-{host}") for host in CARDS),
+            memory_mb=MIDDLE_MB,
         )
-        for path in topology.paths
+        for path in paths
     ]
+
+
+def host_machine(spec: RunSpec, host: str) -> Machine:
+    flavour, base = tested(spec, host)
+    model = spec.topology.nic or USUAL_NIC
+    return Machine(
+        host,
+        image(IMAGES[base]),
+        kernel_folder(spec.build, flavour, base) if spec.build in VARIANTS else None,
+        tuple(Nic(model, f"{path.name}-{host}") for path in spec.topology.paths),
+        HOST_MB[spec.build],
+    )
 
 
 PLACE = Qemu()

@@ -15,7 +15,7 @@ from pathlib import Path
 from sctplab.place.base import RunError, kill_group
 from sctplab.vm.machine import Machine, arguments, cables, emulator, ssh_config
 
-BOOT_S = 240.0
+BOOT_S = 600.0  # 15 on a machine that has nothing else to do
 KNOCK_S = 20.0  # one try to get in
 
 
