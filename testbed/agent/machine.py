@@ -12,7 +12,9 @@ import base64
 import json
 import os
 import selectors
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,12 +23,13 @@ from contextlib import suppress
 from typing import Any
 
 import counters
-from commands import CommandFailed, run_all
+from commands import Command, CommandFailed, run_all
 from guard import Guard
 from run import Conductor, be_punctual, left_behind, start_captures, stop_captures
 from undo import way_back
 
 HERE = ""  # the network namespace that the agent was started in
+BACK = "back"
 FREED_S = 10  # for associations to end by themselves
 PIECE = 1 << 20
 NOTHING: dict[str, Any] = {
@@ -37,6 +40,10 @@ NOTHING: dict[str, Any] = {
     "captures": [],
     "sample_ms": 0,
 }
+
+
+class Busy(Exception):
+    """Another run is on this machine."""
 
 
 class Gone(Exception):
@@ -73,12 +80,14 @@ class Machine(Conductor):
 
     def __init__(self, limit_s: float) -> None:
         super().__init__(NOTHING)
+        self.only_one = claim()
         self.guard = Guard(os.getcwd(), limit_s)
         self.selector.register(Orders(self.obey), selectors.EVENT_READ)
         self.captures: list[subprocess.Popen[bytes]] = []
         self.before: dict[str, dict[str, int]] = {}
         self.objects: dict[str, int] = {}
         self.log = counters.open_kernel_log(new_only=True)
+        self.ways_back: dict[tuple[str, ...], list[list[str]]] = {}
         self.receiving = False
         self.told = ""
 
@@ -125,16 +134,29 @@ class Machine(Conductor):
 
     def do_commands(self, order: dict[str, Any]) -> dict[str, Any]:
         """Carry out commands, each with its way back known before."""
-        for argv in order["commands"]:
-            for back in reversed(way_back(argv)):
-                self.guard.tell({"undo": back})
-            run_all([{"where": HERE, "argv": argv}])
+        self.carry_out([{"where": HERE, "argv": argv} for argv in order["commands"]])
         return {}
+
+    def carry_out(self, commands: list[Command]) -> None:
+        """Each when the guard knows its way back; BACK with a command's words before: that way, now."""
+        for one in commands:
+            argv = one["argv"]
+            if argv[0] == BACK:
+                for step in self.ways_back[tuple(argv[1:])]:
+                    run_all([{"where": HERE, "argv": step}])
+                continue
+            self.ways_back[tuple(argv)] = way_back(argv)
+            for step in reversed(self.ways_back[tuple(argv)]):
+                self.guard.tell({"undo": step})
+            run_all([one])
 
     def do_look(self, order: dict[str, Any]) -> dict[str, Any]:
         """What a command prints; it changes nothing."""
+        program = order["argv"][0]
+        if not shutil.which(program):
+            return {"exit": 127, "output": "", "errors": f"{program}: not found"}
         done = subprocess.run(
-            order["argv"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=order["limit_s"]
+            order["argv"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=order["within_s"]
         )
         return {"exit": done.returncode, "output": done.stdout, "errors": done.stderr}
 
@@ -192,6 +214,16 @@ class Machine(Conductor):
             capture.kill()
 
 
+def claim() -> socket.socket:
+    """A name that one run at a time has here, until its guard has ended too; raises Busy."""
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        made.bind("\0sctplab-machine")
+    except OSError:
+        raise Busy from None
+    return made
+
+
 def main() -> None:
     with suppress(PermissionError):  # the leader of a session is one of its group already
         os.setpgid(0, 0)
@@ -200,7 +232,11 @@ def main() -> None:
     os.environ.update(TMPDIR=os.getcwd(), LC_ALL="C")
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
     be_punctual()
-    machine = Machine(float(sys.argv[1]))
+    try:
+        machine = Machine(float(sys.argv[1]))
+    except Busy:
+        shutil.rmtree(os.getcwd())
+        sys.exit("another run is on this machine, or is being taken back; wait until it has ended")
     say({"event": "up", "python": sys.version.split()[0], "folder": os.getcwd()})
     with suppress(Gone, BrokenPipeError):
         machine.live()

@@ -10,16 +10,22 @@ import subprocess
 from typing import Any
 
 
+def run(line: str) -> tuple[int, str]:
+    """(exit status, output); 127 where there is no such program."""
+    try:
+        done = subprocess.run(line.split(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    except FileNotFoundError:
+        return 127, ""
+    return done.returncode, done.stdout
+
+
 def works(*lines: str) -> bool:
     """Whether all these commands succeed."""
-    return all(
-        subprocess.run(line.split(), stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
-        for line in lines
-    )
+    return all(run(line)[0] == 0 for line in lines)
 
 
 def output(line: str) -> str:
-    return subprocess.run(line.split(), stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+    return run(line)[1]
 
 
 def settings() -> list[str]:

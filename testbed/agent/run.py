@@ -117,7 +117,10 @@ class Conductor:
     def fire(self, event: dict[str, Any]) -> None:
         found = {"t": time.time(), "label": event["label"]}
         self.fired.append(found | counters.sctp_state(self.plan["hosts"]))
-        run_all(event["commands"])
+        self.carry_out(event["commands"])
+
+    def carry_out(self, commands: list[Command]) -> None:
+        run_all(commands)
 
     def sample(self) -> None:
         now = time.time()

@@ -60,6 +60,10 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("record", type=Path, help="JSON file to write")
     report = add(commands, "report", make_report, "summary.csv, plots and report.html from records")
     report.add_argument("dir", type=Path)
+    check = add(
+        commands, "check", check_machines, "whether the machines of an inventory are ready; changes nothing"
+    )
+    check.add_argument("inventory", help="file, see Documentation/real-hosts.rst")
     add_ns2(add(commands, "ns2", ns2_reference, "a scenario's runs by ns-2, as a reference file beside ours"))
     judge = add(commands, "judge", judge_results, "drawn runs that stall or lose to a single path")
     judge.add_argument("dir", type=Path)
@@ -310,6 +314,16 @@ def judge_results(options: argparse.Namespace) -> int:
         return 0
     print("\n".join([*verdict.complaints, verdict.counted]))
     return 1 if verdict.complaints else 0
+
+
+def check_machines(options: argparse.Namespace) -> int:
+    from sctplab import inventory, preflight, survey
+
+    found = preflight.findings(survey.survey(inventory.read(options.inventory)))
+    print("\n".join(map(str, found)))
+    wrong = sum(one.level == "bad" for one in found)
+    print(f"{len(found)} findings, {wrong} bad")
+    return 1 if wrong else 0
 
 
 def compare_results(options: argparse.Namespace) -> int:

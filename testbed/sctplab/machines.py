@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Machines that take part in a run: reached by a transport, directed in JSON lines.
 
-The transport only has to start a command on the machine, as root, with our pipes as its stdin and stdout: the
-system's ssh, or `ip netns exec` for a namespace of this machine. What runs there is testbed/agent/machine.py,
-sent along with mpflow: the machine needs Python 3, iproute2, ethtool, and tcpdump for captures.
+The transport only has to start a command there, as root, with our pipes as its stdin and stdout: the system's
+ssh, `ip netns exec` for a namespace of this machine, nothing for this machine itself. The command becomes
+testbed/agent/machine.py, sent along with mpflow; the machine needs Python 3, iproute2, ethtool, and tcpdump
+for captures.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sctplab.checks import plain
 from sctplab.load import AGENT
 from sctplab.place.base import RunError
 
-TRANSPORTS = ("ssh", "netns")
+TRANSPORTS = ("ssh", "netns", "local")
 ALIVE_S = 1.0  # between signs of life
 DEAD_MAN_S = 10.0  # without one for so long, a machine takes everything back
 ANSWER_S = 60.0
@@ -48,7 +49,7 @@ os.execv(sys.executable, [sys.executable, "-S", "-E", "-B", "agent/machine.py", 
 
 @dataclass(frozen=True)
 class Address:
-    """How a machine is reached. ARGS: words for ssh (options and USER@HOST), or a namespace's name."""
+    """How a machine is reached. ARGS: words for ssh (options and USER@HOST), a namespace's name, or none."""
 
     name: str
     transport: str
@@ -56,6 +57,8 @@ class Address:
 
     def command(self, argv: tuple[str, ...]) -> list[str]:
         """The command here that runs ARGV there."""
+        if self.transport == "local":
+            return list(argv)
         if self.transport == "netns":
             return ["ip", "netns", "exec", *self.args, *argv]
         return [*SSH, *self.args, shlex.join(argv)]
@@ -187,7 +190,7 @@ class Machine:
 
     def look(self, *argv: str, limit_s: float = 8) -> dict[str, Any]:
         """{"exit", "output", "errors"} of a command that changes nothing; shorter than DEAD_MAN_S."""
-        return self.ask("look", argv=argv, limit_s=limit_s)
+        return self.ask("look", argv=argv, within_s=limit_s)
 
     def fetch(self, file: str, target: Path) -> None:
         with target.open("wb") as out:

@@ -68,6 +68,22 @@ def placed(plan: Plan, names: Names, machines: tuple[Address, ...], mpflow: str)
     )
 
 
+def without_seeds(plan: Plan) -> Plan:
+    """For what depends on no chance: older kernels and tools know no seed of netem."""
+
+    def seedless(one: Command) -> Command:
+        if one.argv[:2] != ("tc", "qdisc") or "seed" not in one.argv:
+            return one
+        at = one.argv.index("seed")
+        return replace(one, argv=one.argv[:at] + one.argv[at + 2 :])
+
+    return replace(
+        plan,
+        setup=tuple(map(seedless, plan.setup)),
+        events=tuple(replace(event, commands=tuple(map(seedless, event.commands))) for event in plan.events),
+    )
+
+
 def part(plan: Mapping[str, Any], machine: str) -> dict[str, Any]:
     """What MACHINE is to do of PLAN (JSON). Both hosts look at every event; no other machine counts."""
     is_host = machine in plan["site"]["hosts"].values()

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Machines that are there: an inventory says how they are reached, and their addresses.
+
+What belongs to them stays theirs: addresses, routes, rules and forwarding have to be there, and checks say
+what is missing. A run sets what it measures with (netem, offloads, sysctls, MTUs larger than the scenario's)
+and takes it back. A router shapes; without one a host shapes what it receives, on an ifb, not what it sends.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from sctplab import ability, inventory, preflight, sites
+from sctplab.errors import LabError
+from sctplab.load import AGENT
+from sctplab.model import HOSTS, RunSpec
+from sctplab.model import Path as LinkPath
+from sctplab.place.base import Kernel, Tools
+from sctplab.plan import Plan, TimedCommands, address_del, carrier_down, make
+from sctplab.shape import Command, command, ends, middle, subnet
+from sctplab.survey import Survey, survey
+
+TAKES = {"carrier-up": carrier_down, "address-add": address_del}
+REDIRECT = "action mirred egress redirect dev"
+MEASURED_BY = ("net.sctp.", "net.ipv4.tcp_")  # what a run may set on a machine
+
+
+class Remote:
+    deterministic = False
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Survey] = {}
+
+    def surveyed(self, file: str | None) -> Survey:
+        """What is on the machines, looked up once and found good; raises LabError."""
+        if not file:
+            raise LabError("--inventory: expected the machines' file with --place remote")
+        if file not in self.seen:
+            found = survey(inventory.read(file))
+            for one in preflight.bad(found):
+                raise LabError(f"{file}: {one.where}: {one.text}")
+            self.seen[file] = found
+        return self.seen[file]
+
+    def here(self, file: str | None) -> tuple[tuple[str, ...], str]:
+        probe = dict(self.surveyed(file).probes["host1"])
+        return (ability.flavour(probe),), ability.base(probe)
+
+    def refuse(self, specs: list[RunSpec]) -> None:
+        for spec in specs:
+            for lack in preflight.unfit(self.surveyed(spec.inventory), spec):
+                raise LabError(f"{spec.scenario}: {spec.inventory}: {lack}")
+
+    def kernel(self, spec: RunSpec) -> Kernel:
+        """Host1's, and host2's beside it."""
+        probes = self.surveyed(spec.inventory).probes
+        near, far = (ability.info(dict(probes[host])) for host in HOSTS)
+        return Kernel(Path("/"), {**near, "key": f"{near['key']} to {far['key']}", "host2": far})
+
+    def ready(self, spec: RunSpec, kernel: Kernel) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def plan(self, spec: RunSpec, mpflow: str) -> Plan:
+        seen = self.surveyed(spec.inventory)
+        made = make(spec, mpflow)
+        setup = [*mtu_commands(spec, seen), *shaping(spec, seen), *filter(measures, made.setup)]
+        made = replace(made, setup=tuple(setup), events=tuple(undoing(spec, event) for event in made.events))
+        if not seen.inventory.routers:
+            made = without_middles(made)
+        if not any(ability.random(one) for one in ability.shaped(spec)):
+            made = sites.without_seeds(made)
+        return sites.placed(made, names(spec, seen), seen.inventory.machines, mpflow)
+
+    def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
+        return [sys.executable, "-m", "sctplab.conduct", folder]
+
+    def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(AGENT.parent)}
+
+
+def measures(one: Command) -> bool:
+    """Whether the machines need this of the laboratory's setup: all else is theirs."""
+    if one.argv[0] == "sysctl":
+        return bool(one.where) and one.argv[-1].startswith(MEASURED_BY)
+    return one.argv[0] in ("tc", "ethtool") or one.argv[:2] == ("ip", "mptcp")
+
+
+def undoing(spec: RunSpec, event: TimedCommands) -> TimedCommands:
+    """What gives back a carrier or an address: the way back of what took it, as the machine knows it."""
+    action, name, _ = event.label.split()
+    if action not in TAKES:
+        return event
+    one = next(one for one in spec.events if (one.action, one.path) == (action, name))
+    taken = TAKES[action](spec, one, spec.topology.path(name))
+    return replace(event, commands=tuple(replace(each, argv=("back", *each.argv)) for each in taken))
+
+
+def mtu_commands(spec: RunSpec, seen: Survey) -> list[Command]:
+    """Interfaces that would take larger packets than the scenario's paths."""
+    found = []
+    for number, path in enumerate(spec.topology.paths):
+        cable = seen.inventory.cables[number]
+        for host in HOSTS:
+            near, far = ends(spec.topology, path, host)
+            there = [(near, seen.facts[host], seen.interface(host, cable, path.family))]
+            if cable.router:
+                toward = seen.toward(cable, number, host, path.family)
+                there.append((far, seen.facts[cable.router], toward))
+            found += [
+                command(end.where, f"ip link set {end.interface} mtu {path.mtu}")
+                for end, facts, interface in there
+                if facts["interfaces"][interface]["mtu"] != path.mtu
+            ]
+    return found
+
+
+def shaping(spec: RunSpec, seen: Survey) -> list[Command]:
+    """Without a router: what a host receives goes through an ifb first, named as the middle's interface."""
+    found = []
+    for path in spec.topology.paths if not seen.inventory.routers else ():
+        for host in HOSTS:
+            where, ifb = middle(path), f"to-{host}"
+            found += [
+                command(where, f"ip link add {ifb} type ifb"),
+                command(where, f"ip link set {ifb} mtu {path.mtu}"),
+                command(where, f"ip link set {ifb} up"),
+                command(host, f"tc qdisc add dev {path.name} ingress"),
+                command(host, f"tc filter add dev {path.name} ingress matchall {REDIRECT} ifb-{path.name}"),
+            ]
+    return found
+
+
+def without_middles(plan: Plan) -> Plan:
+    """Each end of a middle becomes an ifb of the host that it leads to."""
+
+    def moved(one: Command) -> Command:
+        if not one.where.startswith("mid-"):
+            return one
+        host = next(host for host in HOSTS if f"to-{host}" in one.argv)
+        ifb = f"ifb-{one.where.removeprefix('mid-')}"
+        return Command(host, tuple(ifb if word == f"to-{host}" else word for word in one.argv))
+
+    links = [moved(Command(where, (interface,))) for where, interface in plan.links]
+    return replace(
+        plan,
+        setup=tuple(moved(one) for one in plan.setup if is_there(one)),
+        events=tuple(replace(event, commands=tuple(map(moved, event.commands))) for event in plan.events),
+        captures=tuple(one for one in plan.captures if one.where in HOSTS),
+        links=tuple((one.where, one.argv[0]) for one in links),
+    )
+
+
+def is_there(one: Command) -> bool:
+    """A middle that is no machine has no card whose offloads matter."""
+    return not (one.where.startswith("mid-") and one.argv[0] == "ethtool")
+
+
+def names(spec: RunSpec, seen: Survey) -> sites.Names:
+    """What the laboratory's words are called on the machines."""
+    where = {host: host for host in HOSTS}
+    words: dict[str, dict[str, str]] = {"": {}, **{host: {} for host in HOSTS}}
+    for number, path in enumerate(spec.topology.paths):
+        cable = seen.inventory.cables[number]
+        if cable.router:
+            where[middle(path)] = cable.router
+            words[middle(path)] = {
+                f"to-{host}": seen.toward(cable, number, host, path.family) for host in HOSTS
+            }
+        for host in HOSTS:
+            words[host][path.name] = seen.interface(host, cable, path.family)
+            words[""] |= addresses(spec, path, seen, host, number)
+    return sites.Names(where, words)
+
+
+def addresses(spec: RunSpec, path: LinkPath, seen: Survey, host: str, number: int) -> dict[str, str]:
+    """A host's address on a path, with and without the length of its prefix."""
+    cable = seen.inventory.cables[number]
+    here = ends(spec.topology, path, host)[0].address
+    there = str(cable.address(host, path.family))
+    interface = seen.facts[host]["interfaces"][seen.interface(host, cable, path.family)]
+    length = subnet(spec.topology, path, host)[1]
+    return {here: there, f"{here}/{length}": f"{there}/{interface['addresses'][there]}"}
+
+
+PLACE = Remote()
