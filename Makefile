@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-long kernel deb clean
+.PHONY: help demo test check test-long kernel deb series clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -26,6 +26,9 @@ kernel: ## build the patched kernel of the laboratory; the last line is where it
 
 deb: ## the package sctp-multipath-dkms, which puts SCTP with the series into stock Debian kernels; prints the file
 	@tools/build/deb
+
+series: ## the series of each base as mail for git am, with a cover letter, in build/series/
+	@tools/build/series
 
 clean: ## remove build/ and results/; the cache outside the checkout stays
 	@rm -rf build results

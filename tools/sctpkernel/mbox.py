@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tools/build/series: the series of each base as mail: an mbox for git am, and a cover letter beside it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from sctpkernel.bases import Base, load_bases, point_release
+from sctpkernel.errors import Problem, run_main
+from sctpkernel.origin import origin
+from sctpkernel.patchfile import FIELDS, Stored, parse
+from sctpkernel.paths import ROOT, new_folder
+from sctpkernel.series import PATCHES, Patch, load_series, series_names
+
+OUT = ROOT / "build" / "series"
+# What git format-patch writes: mail programs and git find the start of a mail by it.
+_START = "From {hash:0>40} Mon Sep 17 00:00:00 2001\n"
+_MIME = "MIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: 8bit\n"
+_FIELD = re.compile(rf"^(?:{'|'.join(FIELDS)}): .*\n?", re.MULTILINE)
+# A line that a reader of an mbox would take for the start of the next mail.
+_TAKEN_FOR_START = re.compile(r"^From .*\d{4}$", re.MULTILINE)
+
+
+def diffstat(diff: str) -> str:
+    """Which files a diff changes and how much, as git shows it."""
+    command = ["git", "apply", "--stat", "-"]
+    return subprocess.run(command, input=diff, capture_output=True, text=True, check=True).stdout
+
+
+def message(patch: Stored, number: int, count: int, base: str) -> str:
+    """One patch as a mail; the fields that are for this project only are left out."""
+    if _TAKEN_FOR_START.search(patch.message):
+        raise Problem(f"{patch.subject}: a line of the message begins with 'From ': reword it")
+    width = len(str(count))
+    text = _FIELD.sub("", patch.message + "\n").strip("\n")
+    return (
+        f"{_START.format(hash=number)}From: {patch.author}\nDate: {patch.date}\n"
+        f"Subject: [PATCH {base} {number:0{width}}/{count}] {patch.subject}\n{_MIME}\n"
+        f"{text}\n---\n{diffstat(patch.diff)}\n{patch.diff}-- \n{base}\n\n"
+    )
+
+
+def contents(series: str, subjects: dict[str, str]) -> str:
+    """The subjects in order, below the headings of a series file; `subjects` by name of the patch."""
+    lines = []
+    for line in series.splitlines()[1:]:
+        names = series_names(line)
+        if line.startswith("# "):
+            lines += ["", f"{line[2:]}:"]
+        lines += [f"  {subjects[name]}" for name in names]
+    return "\n".join(lines).strip("\n")
+
+
+def cover(blurb: str, patches: Sequence[Stored], listed: str, about: str) -> str:
+    """The cover letter; `blurb` is a subject, an empty line and text, `about` names the kernel it is for."""
+    subject, _, text = blurb.partition("\n\n")
+    paragraphs = [textwrap.fill(part, 72, break_on_hyphens=False) for part in text.strip().split("\n\n")]
+    body = "\n\n".join([*paragraphs, f"For {about}.", listed])
+    return (
+        f"{_START.format(hash=0)}From: {patches[0].author}\nDate: {patches[-1].date}\n"
+        f"Subject: [PATCH 0/{len(patches)}] {subject}\n{_MIME}\n{body}\n"
+    )
+
+
+def write(base: Base, patches: Sequence[Patch], about: str, folder: Path) -> None:
+    """Write the mbox and the cover letter of a base into `folder`."""
+    stored = [parse(patch.text, patch.path) for patch in patches]
+    mails = [message(patch, number, len(stored), base.name) for number, patch in enumerate(stored, 1)]
+    subjects = {patch.name: one.subject for patch, one in zip(patches, stored, strict=True)}
+    series = (PATCHES / f"series-{base.name}").read_text(encoding="utf-8")
+    blurb = (PATCHES / "cover").read_text(encoding="utf-8")
+    letter = cover(blurb, stored, contents(series, subjects), about)
+    (folder / f"sctp-multipath-{base.name}.mbox").write_text("".join(mails), encoding="utf-8")
+    (folder / f"sctp-multipath-{base.name}.cover").write_text(letter, encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command: prints each mbox."""
+    parser = argparse.ArgumentParser(
+        prog="tools/build/series",
+        description="Write the series of each base as mail: sctp-multipath-BASE.mbox, which git am takes, "
+        "and its cover letter sctp-multipath-BASE.cover.",
+    )
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=OUT, help="a new folder (default: build/series)"
+    )
+    given = parser.parse_args(arguments)
+    target = given.folder.absolute()
+    if target == OUT:
+        shutil.rmtree(OUT, ignore_errors=True)
+    elif target.exists():
+        raise Problem(f"{target}: exists already: name a folder that does not")
+    bases = [base for base in load_bases().values() if base.state == "supported" and load_series(base.name)]
+    with new_folder(target) as folder:
+        for base in bases:
+            about = f"Linux {point_release(origin(base).version)}"
+            write(base, load_series(base.name), about, folder)
+    for base in bases:
+        print(target / f"sctp-multipath-{base.name}.mbox")
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("tools/build/series", main)
