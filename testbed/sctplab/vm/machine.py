@@ -15,8 +15,8 @@ from sctplab.place.base import last_line
 ROOT = Path(__file__).resolve().parents[3]
 MODELS = dict(zip(NICS, ("virtio-net-pci", "e1000e", "igb"), strict=True))  # ours -> QEMU's
 MOST_NICS = 8
-# The emulator's processors share the machine's: what looks like one that hangs is one that waits for its turn, and
-# the clock that is compared with others is right.
+# The machine's processors are shared: what looks like one that hangs is one that waits for its turn, and a clock
+# that seems to have jumped has not.
 KERNEL = (
     *("root=/dev/vda", "rw", "console=ttyS0", "panic=-1", "mitigations=off", "tsc=reliable"),
     *("nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1", "systemd.condition-first-boot=no"),
@@ -105,7 +105,7 @@ def arguments(machine: Machine, number: int, folder: Path, port: int, plugs: Seq
     kernel = machine.kernel / "bzImage" if machine.kernel else machine.image / "vmlinuz"
     words = [
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
-        *("-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "Nehalem"),
+        *("-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "Nehalem,+rdrand"),
         *("-smp", str(machine.cpus), "-m", str(machine.memory_mb)),
         *("-kernel", str(kernel)),
         *([] if machine.kernel else ["-initrd", str(machine.image / "initrd")]),
