@@ -15,8 +15,8 @@ from sctplab.place.base import last_line
 ROOT = Path(__file__).resolve().parents[3]
 MODELS = dict(zip(NICS, ("virtio-net-pci", "e1000e", "igb"), strict=True))  # ours -> QEMU's
 MOST_NICS = 8
-# The machine's processors are shared: what looks like one that hangs is one that waits for its turn, and a clock
-# that seems to have jumped has not.
+# The processors are shared: what looks like one that hangs is one that waits for its turn, and a clock that seems
+# to have jumped has not.
 KERNEL = (
     *("root=/dev/vda", "rw", "console=ttyS0", "panic=-1", "mitigations=off", "tsc=reliable"),
     *("nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1", "systemd.condition-first-boot=no"),
