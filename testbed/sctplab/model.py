@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +34,7 @@ from sctplab.checks import (
 SPEC_FORMAT = 1
 HOSTS = ("host1", "host2")
 FLAVOURS = ("stock", "patched")
-USUAL_BASE = "6.12"
+USUAL_BASE = os.environ.get("SCTPMP_BASE", "6.12")  # of all that names none: how tests run on another one
 # debug: with the kernel's own checks of memory, locks and life of objects; debian: the distribution's own
 BUILDS = ("plain", "debug", "debian")
 NICS = ("virtio", "e1000e", "igb")

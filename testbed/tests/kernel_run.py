@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sctplab.model import USUAL_BASE
 from sctplab.place.base import Processes, last_line
 from sctplab.place.uml import BUILD, boot, boot_environment
 from sctplab.toolbox import SETUP
@@ -16,8 +17,8 @@ SEED = 1
 
 @cache
 def linux(flavour: str, variant: str = "uml") -> str:
-    """The kernel, built when it is not in the cache."""
-    argv = [str(BUILD), "--flavour", flavour, "--variant", variant]
+    """The kernel of the base that is tested (SCTPMP_BASE), built when it is not in the cache."""
+    argv = [str(BUILD), "--base", USUAL_BASE, "--flavour", flavour, "--variant", variant]
     return str(Path(last_line(argv, " ".join(argv))) / "linux")
 
 

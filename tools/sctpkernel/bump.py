@@ -28,7 +28,29 @@ from sctpkernel.tree import AM, base_repository, lost_work, make_tree, small_tre
 
 PHASES = ("fetch", "apply", "export", "check")
 REFERENCE = "refs/sctp-multipath/reference"  # the series of the reference base, in the tree of another one
-BUMPING = "refs/sctp-multipath/bumping"  # where the tree was when the bump began; gone when it has ended
+BUMPING = "refs/sctp-multipath/bumping"  # there from the first patch to the export
+
+
+@dataclass(frozen=True)
+class Job:
+    """A base, the git tree it is worked on in, and the stored patches."""
+
+    base: Base
+    tree: Path
+    patches: Path = PATCHES
+
+    @property
+    def reference(self) -> Base:
+        """The base whose series is carried over."""
+        bases = self.patches / "bases.toml"
+        return load_bases(bases)[reference_base(bases)]
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a bump has stopped in the tree and waits for a human."""
+        if not (self.tree / ".git").exists():
+            return False
+        return try_git(self.tree, "rev-parse", "--verify", "--quiet", BUMPING).returncode == 0
 
 
 @dataclass(frozen=True)
@@ -44,11 +66,11 @@ class Step:
         return parse(self.common.text, self.common.path).subject
 
 
-def steps(base: str, patches: Path) -> list[Step]:
-    """The series of the reference base, each with the variant that `base` has of it."""
+def steps(job: Job) -> list[Step]:
+    """The series of the reference base, each with the variant that the base has of it."""
     found = []
-    for common in load_series(reference_base(patches / "bases.toml"), patches):
-        path = patches / base / common.name
+    for common in load_series(job.reference.name, job.patches):
+        path = job.patches / job.base.name / common.name
         own = Patch(path, path.read_text(encoding="utf-8")) if path.is_file() else None
         stored = parse(common.text, common.path)
         stale = own is not None and parse(own.text, own.path).field("Replaces") != stored.fingerprint
@@ -61,78 +83,61 @@ def any_base(name: str) -> Base:
     bases = load_bases()
     if name not in bases:
         raise Problem(
-            f'base {name!r} is unknown: add a table to {PATCHES / "bases.toml"} with state = "planned"'
+            f"base {name!r} is unknown: add a table for it to {PATCHES / 'bases.toml'}, state planned"
         )
     if name == reference_base():
-        raise Problem(
-            f"base {name} is the reference that the others follow: for a new point release of it install "
-            f"its package, then run tools/patch/tree {name} and tools/patch/export {name}"
-        )
+        raise Problem(f"base {name} is the reference, which the others follow: tools/patch/tree {name} first")
     return bases[name]
 
 
-def fetch(base: Base) -> None:
+def fetch(job: Job) -> None:
     """Phase 1: the newest source of the base."""
-    warn(f"fetch: Linux {newest(base).version} ({variable(base)} names another one)")
-    base_repository(base)
+    warn(f"fetch: Linux {newest(job.base).version} ({variable(job.base)} names another one)")
+    base_repository(job.base)
 
 
-def begin(base: Base, tree: Path, force: bool) -> None:
+def begin(job: Job, force: bool) -> None:
     """Phase 2 begins: the tree without a patch, and the reference's series beside it to merge from."""
-    if (tree / ".git").exists() and not force and (lost := lost_work(tree)):
-        raise Problem(f"{tree} has {lost}: tools/patch/export {base.name}, or bump with --force")
-    make_tree(base, tree, [], force=True)
-    reference = load_bases()[reference_base()]
+    if (job.tree / ".git").exists() and not force and (lost := lost_work(job.tree)):
+        raise Problem(f"{job.tree} has {lost}: tools/patch/export {job.base.name}, or bump with --force")
+    make_tree(job.base, job.tree, [], force=True)
+    series = load_series(job.reference.name, job.patches)
     with tempfile.TemporaryDirectory(prefix="reference-") as folder:
-        small = small_tree(unpacked(reference), load_series(reference.name), Path(folder))
-        git(tree, "fetch", "--quiet", str(small), f"+HEAD:{REFERENCE}")
-    git(tree, "update-ref", BUMPING, "HEAD")
+        small = small_tree(unpacked(job.reference), series, Path(folder))
+        git(job.tree, "fetch", "--quiet", str(small), f"+HEAD:{REFERENCE}")
+    git(job.tree, "update-ref", BUMPING, "HEAD")
 
 
-def resume(base: Base, tree: Path) -> None:
+def resume(job: Job) -> None:
     """Phase 2 goes on: what a human resolved becomes a commit."""
-    if not in_progress(tree):
-        raise Problem(f"no bump of {base.name} has stopped: run tools/patch/bump {base.name}")
+    tree = job.tree
+    if not job.stopped:
+        raise Problem(f"no bump of {job.base.name} has stopped: run tools/patch/bump {job.base.name}")
     if try_git(tree, "diff", "--check", "HEAD").returncode:
-        raise Problem(f"{tree}: there are conflict markers or blanks at line ends: see git diff --check HEAD")
+        raise Problem(f"{tree}: conflict marks or blanks at line ends are left: see git diff --check HEAD")
     if try_git(tree, "rev-parse", "--verify", "--quiet", "CHERRY_PICK_HEAD").returncode == 0:
         git(tree, "add", "--update")
         git(tree, "-c", "core.editor=true", "cherry-pick", "--continue")
     if git(tree, "status", "--porcelain"):
-        raise Problem(f"{tree} has changes that are not committed: git commit --amend, or git stash")
+        raise Problem(f"{tree} has changes that are not committed: git commit --amend, or remove them")
 
 
-def in_progress(tree: Path) -> bool:
-    """Whether a bump in this tree has stopped and waits for --continue."""
-    return (tree / ".git").exists() and not try_git(
-        tree, "rev-parse", "--verify", "--quiet", BUMPING
-    ).returncode
-
-
-def apply(base: Base, tree: Path, wanted: Sequence[Step]) -> None:
-    """Phase 2: all steps that are not commits yet; the first one that needs a human ends it."""
+def apply(job: Job) -> None:
+    """Phase 2: all patches that are not commits yet; the first one that needs a human ends it."""
+    wanted, tree = steps(job), job.tree
     have = git(tree, "log", "--format=%s").splitlines()
-    merges = dict(zip((step.subject for step in wanted), _reference_commits(tree), strict=True))
-    for step in wanted:
-        if step.subject in have:
-            continue
-        if step.own and not step.stale and _am(tree, step.own):
+    root = git(tree, "rev-list", "--max-parents=0", REFERENCE).strip()
+    merges = git(tree, "rev-list", "--reverse", f"{root}..{REFERENCE}").split()
+    for step, merge in zip(wanted, merges, strict=True):
+        if step.subject in have or (step.own and not step.stale and _am(tree, step.own)):
             continue
         if _am(tree, step.common):
             if step.own:
-                raise _stopped(
-                    base, tree, step, "applies as it is, though the base had a variant of its older text"
-                )
+                raise _stopped(job, step, "applies, though the base had a variant of its older text")
             continue
-        if try_git(tree, "-c", "merge.renames=false", "cherry-pick", merges[step.subject]).returncode:
-            raise _stopped(base, tree, step, "does not apply")
-        warn(f"apply: {step.common.name}: merged by git, not as it stands: look at it in {tree}")
-
-
-def _reference_commits(tree: Path) -> list[str]:
-    """The commits of the reference's series in order."""
-    root = git(tree, "rev-list", "--max-parents=0", REFERENCE).strip()
-    return git(tree, "rev-list", "--reverse", f"{root}..{REFERENCE}").split()
+        if try_git(tree, "-c", "merge.renames=false", "cherry-pick", merge).returncode:
+            raise _stopped(job, step, "does not apply")
+        warn(f"apply: {step.common.name}: merged by git, as it does not apply itself: look at it in {tree}")
 
 
 def _am(tree: Path, patch: Patch) -> bool:
@@ -143,52 +148,50 @@ def _am(tree: Path, patch: Patch) -> bool:
     return False
 
 
-def _stopped(base: Base, tree: Path, step: Step, what: str) -> Problem:
+def _stopped(job: Job, step: Step, what: str) -> Problem:
     """What the human is to do now."""
-    files = git(tree, "diff", "--name-only", "--diff-filter=U").split()
-    if files:
-        todo = f"resolve the marks <<<<<<< in {', '.join(files)}"
-    else:
-        todo = "compare it with the variant, and git commit --amend what the base needs"
+    files = git(job.tree, "diff", "--name-only", "--diff-filter=U").split()
+    todo = f"resolve the marks <<<<<<< in {', '.join(files)}" if files else "git commit --amend what it needs"
     if step.own:
-        todo += f" (the variant so far: {step.own.path})"
+        todo += f" (compare the variant so far, {step.own.path})"
     return Problem(
-        f"{step.common.name} {what} to Linux {base.name}: in {tree} {todo}; "
-        f"then tools/patch/bump {base.name} --continue (--abort gives up)",
+        f"{step.common.name} {what} to Linux {job.base.name}: in {job.tree} {todo}; "
+        f"then tools/patch/bump {job.base.name} --continue (--abort gives up)",
         FAILED,
     )
 
 
-def abort(base: Base, tree: Path) -> None:
+def abort(job: Job) -> None:
     """Give the tree back as patches/ has it."""
-    try_git(tree, "cherry-pick", "--abort")
-    try_git(tree, "update-ref", "-d", BUMPING)
-    make_tree(base, tree, load_series(base.name), force=True)
+    try_git(job.tree, "cherry-pick", "--abort")
+    try_git(job.tree, "update-ref", "-d", BUMPING)
+    make_tree(job.base, job.tree, load_series(job.base.name, job.patches), force=True)
 
 
-def export(base: Base, tree: Path) -> None:
-    """Phase 3: commits to patches/."""
-    old = {patch.name: parse(patch.text, patch.path) for patch in load_series(base.name)}
-    old |= {step.common.name: parse(step.common.text, step.common.path) for step in steps(base.name, PATCHES)}
-    listing = PATCHES / f"series-{base.name}"
-    if not listing.is_file():
-        reference = reference_base()
-        text = (PATCHES / f"series-{reference}").read_text(encoding="utf-8")
-        listing.write_text(text.replace(f"Linux {reference}", f"Linux {base.name}"), encoding="utf-8")
-    for line in write_series(base.name, stored_series(tree, base.name, old), PATCHES):
-        print(line)
-    git(tree, "update-ref", EXPORTED, "HEAD")
-    git(tree, "update-ref", "-d", BUMPING)
+def export(job: Job) -> list[str]:
+    """Phase 3: commits to patches/; what changed, one line each."""
+    name, reference = job.base.name, job.reference.name
+    old = {step.common.name: parse(step.common.text, step.common.path) for step in steps(job)}
+    listing = job.patches / f"series-{name}"
+    # the table of contents is the reference's
+    text = (job.patches / f"series-{reference}").read_text(encoding="utf-8")
+    listing.write_text(text.replace(f"Linux {reference}", f"Linux {name}"), encoding="utf-8")
+    done = write_series(name, stored_series(job.tree, name, old), job.patches)
+    git(job.tree, "update-ref", EXPORTED, "HEAD")
+    git(job.tree, "update-ref", "-d", BUMPING)
+    return done
 
 
 def check(base: Base) -> None:
     """Phase 4: form, the way into a tree and back, and what the compiler says."""
-    found = quick() + full(base)
-    found += check_series(base, each=False)
+    found = quick() or full(base) + check_series(base, each=False)
     for line in found:
         print(line)
     if found:
         raise Problem(f"base {base.name}: {len(found)} faults", FAILED)
+    warning = release_warning(base, origin(base).version)
+    if warning:
+        warn(f"{warning}; run tools/test --base {base.name}, then enter it in {PATCHES / 'bases.toml'}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -202,44 +205,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--continue", dest="resume", action="store_true", help="go on after a stop")
     group.add_argument("--abort", action="store_true", help="give up: the tree as patches/ has it")
-    group.add_argument(
-        "--force", action="store_true", help="throw away what the tree has and patches/ has not"
-    )
+    group.add_argument("--force", action="store_true", help="begin anew, whatever the tree has")
     parser.add_argument(
         "--until", choices=PHASES, default=PHASES[-1], help="last phase (default: %(default)s)"
     )
     given = parser.parse_args(arguments)
     base = any_base(given.base)
-    tree = tree_path(base.name, testbed=False)
-    if given.abort:
-        abort(base, tree)
-        return 0
+    job = Job(base, tree_path(base.name, testbed=False))
     last = PHASES.index(given.until)
+    if given.abort:
+        abort(job)
+        return 0
     if given.resume:
-        resume(base, tree)
-    elif in_progress(tree) and not given.force:
-        raise Problem(
-            f"a bump of {base.name} has stopped in {tree}: go on with --continue, or give up with --abort"
-        )
+        resume(job)
+    elif job.stopped and not given.force:
+        raise Problem(f"a bump of {base.name} has stopped in {job.tree}: --continue, or --abort gives up")
     else:
-        fetch(base)
-        if last < PHASES.index("apply"):
-            return 0
-        begin(base, tree, given.force)
-    apply(base, tree, steps(base.name, PATCHES))
+        fetch(job)
+        if last >= PHASES.index("apply"):
+            begin(job, given.force)
+    if last >= PHASES.index("apply"):
+        apply(job)
     if last >= PHASES.index("export"):
-        export(base, tree)
+        for line in export(job):
+            print(line)
     if last >= PHASES.index("check"):
         check(base)
-        todo(base)
     return 0
-
-
-def todo(base: Base) -> None:
-    """What is left to a human when all phases went well."""
-    warning = release_warning(base, origin(base).version)
-    if warning:
-        warn(f"{warning}; run tools/test --base {base.name}, then raise oldest/newest in patches/bases.toml")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from sctpkernel import hooks
 from sctpkernel.bases import Base, find_base, load_bases, reference_base, release_warning
 from sctpkernel.errors import FAILED, Problem, run_main, warn
 from sctpkernel.git import series_commits
@@ -127,8 +128,14 @@ def full(base: Base) -> list[str]:
     found = []
     for patches in (load_series(base.name), load_testbed(base.name)):
         if patches:
-            found += round_trip(source, patches, exact) + checkpatch(source, patches)
-    return found
+            found += round_trip(source, patches, exact) + checkpatch(source, _written_on(base, patches))
+    return found + hooks.faults(base, hooks.load())
+
+
+def _written_on(base: Base, patches: Sequence[Patch]) -> list[Patch]:
+    """Those of `patches` whose style is looked at with this base: its variants, or all of the reference."""
+    own = PATCHES / base.name
+    return [patch for patch in patches if base.name == reference_base() or patch.path.parent == own]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -70,12 +70,13 @@ def test_cache_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ("command", "fault"),
     [
         (["tools/build/kernel", "--base", "5.4"], "base '5.4' is unknown"),
-        (["tools/build/kernel", "--base", "6.1"], "base 6.1 is planned"),
         (["tools/build/kernel", "--flavour", "salty"], "invalid choice: 'salty'"),
         (["tools/build/lint", "5.4"], "base '5.4' is unknown"),
         (["tools/patch/tree", "5.4"], "base '5.4' is unknown"),
         (["tools/patch/check", "5.4"], "base '5.4' is unknown"),
         (["tools/patch/export", "6.12", "--tree", "/nonexistent"], "/nonexistent: no git tree there"),
+        (["tools/patch/bump", "5.4"], "base '5.4' is unknown"),
+        (["tools/patch/bump", "6.12"], "base 6.12 is the reference"),
         (["tools/setup", "--perl"], "unrecognized arguments: --perl"),
     ],
 )

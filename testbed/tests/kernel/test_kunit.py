@@ -4,8 +4,8 @@
 import re
 
 import pytest
-from sctpkernel.bases import reference_base
 from sctpkernel.series import load_series
+from sctplab.model import USUAL_BASE
 from tests import ktap
 from tests.kernel_run import linux, run_work
 
@@ -16,7 +16,7 @@ WALL_S = 120  # a second on an idle machine
 # The names stand in the patches, so they are known before a kernel is built and none can go missing.
 CASES = [
     name
-    for patch in load_series(reference_base())
+    for patch in load_series(USUAL_BASE)
     for name in re.findall(r"^\+\s*KUNIT_CASE\w*\((\w+)", patch.text, re.MULTILINE)
 ]
 
