@@ -93,10 +93,15 @@ def mtu(found: re.Match[str]) -> list[Argv]:
 
 
 def link_state(found: re.Match[str]) -> list[Argv]:
-    """An interface that goes down loses its routes, and its IPv6 addresses."""
+    """An interface that goes down loses what it has but its IPv4 addresses."""
     state = "up" if "UP" in link(found["dev"])["flags"] else "down"
     back = [["ip", "link", "set", found["dev"], state]]
-    return [*back, *addresses_of(found["dev"]), *routes_of(found["dev"])] if state == "up" else back
+    return [*back, *possessions(found["dev"])] if state == "up" else back
+
+
+def possessions(dev: str) -> list[Argv]:
+    """Commands that give DEV what it has now and may lose: addresses, neighbours, routes."""
+    return [*addresses_of(dev), *neighbours_of(dev), *routes_of(dev)]
 
 
 def addresses_of(dev: str) -> list[Argv]:
@@ -108,6 +113,13 @@ def addresses_of(dev: str) -> list[Argv]:
         for info in infos
         if info["scope"] != "link"
     ]
+
+
+def neighbours_of(dev: str) -> list[Argv]:
+    """Commands that give DEV the neighbours which somebody has told it."""
+    lines = output(["ip", "neigh", "show", "dev", dev, "nud", "permanent"]).splitlines()
+    told = [line.split() for line in lines if " lladdr " in line]
+    return [["ip", "neigh", "replace", *words[:3], "dev", dev, "nud", "permanent"] for words in told]
 
 
 def routes_of(dev: str) -> list[Argv]:
@@ -127,12 +139,9 @@ def added_link(found: re.Match[str]) -> list[Argv]:
 
 
 def address(found: re.Match[str]) -> list[Argv]:
-    """Routes with this source address go with it."""
-    here = ["ip", "addr", "replace", found["address"], "dev", found["dev"]]
-    have = [words[3] for words in addresses_of(found["dev"])]
-    if found["address"] in have:
-        nodad = ["nodad"] if ":" in found["address"] else []
-        return [[*here, *nodad], *routes_of(found["dev"])]
+    """Routes with this source address go with it, and neighbours with the last address."""
+    if found["address"] in [words[3] for words in addresses_of(found["dev"])]:
+        return possessions(found["dev"])
     return [["ip", "addr", "del", found["address"], "dev", found["dev"]]]
 
 

@@ -78,7 +78,7 @@ class Remote:
         return sites.placed(made, names(spec, seen), seen.inventory.machines, mpflow)
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
-        return [sys.executable, "-m", "sctplab.conduct", folder]
+        return ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "sctplab.conduct", folder]
 
     def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
         return {**os.environ, "PYTHONPATH": str(AGENT.parent)}
