@@ -39,6 +39,19 @@ def locked(path: Path) -> Iterator[None]:
 
 
 @contextmanager
+def lock_if_free(path: Path) -> Iterator[bool]:
+    """Hold the lock file `path` if nobody else does; whether that is so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free = True
+        except BlockingIOError:
+            free = False
+        yield free
+
+
+@contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
     """Give a temporary folder that becomes `target` in one step when the block ends well, else vanishes."""
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sctpkernel.bases import Base
 from sctpkernel.errors import FAILED, Problem, warn
@@ -96,19 +97,42 @@ def _put(content: Path | None, target: Path) -> None:
     temporary.rename(target)
 
 
-def patched_tree(source: Path, patches: Sequence[Patch], place: Path) -> Path:
+def state_of(place: Path) -> dict[str, Any]:
+    """What is known of a build tree, {} when there is none."""
+    path = place / "state.json"
+    return dict(json.loads(path.read_text())) if path.is_file() else {}
+
+
+def _copy_built(tree: Path, target: Path) -> None:
+    """Copy what a build tree has of its own, with its time stamps, into another one of the same source."""
+    for folder, _, names in os.walk(tree):
+        place = target / Path(folder).relative_to(tree)
+        for name in names:
+            path = Path(folder, name)
+            if path.lstat().st_nlink == 1:  # the source's files are hard links
+                place.mkdir(exist_ok=True)
+                (place / name).unlink(missing_ok=True)
+                shutil.copy2(path, place / name, follow_symlinks=False)
+
+
+def patched_tree(source: Path, patches: Sequence[Patch], place: Path, like: Path | None = None) -> Path:
     """A build tree `place`/tree with exactly `patches` applied to `source`; an old one is brought up to date.
+
+    like  another such place: a new tree starts from what was built there, and make renews what differs
 
     The caller holds the lock of `place`. `place`/state.json names the source and every file that may differ
     from it.
     """
     tree, state_file = place / "tree", place / "state.json"
-    state = json.loads(state_file.read_text()) if state_file.is_file() else {}
+    state, touched = state_of(place), []
     if state.get("source") != source.name or not tree.is_dir():
         shutil.rmtree(place, ignore_errors=True)
         with new_folder(tree) as temporary:
             subprocess.run(["cp", "-al", f"{source}/.", str(temporary)], check=True)
-        state = {"source": source.name, "touched": []}
+            if like and state_of(like).get("source") == source.name:
+                _copy_built(like / "tree", temporary)
+                touched = state_of(like)["touched"]
+        state = {"source": source.name, "touched": touched}
     with tempfile.TemporaryDirectory(prefix="patched-", dir=place) as scratch:
         wanted = _patched_files(source, patches, Path(scratch))
         stale = [name for name in state["touched"] if name not in wanted]
