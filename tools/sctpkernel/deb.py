@@ -79,8 +79,9 @@ def module_sources(source: Path, patches: Sequence[Patch], point: str, version: 
         shutil.copy(patched / SETTINGS, target)
     for name in ("Kbuild", "outside.c", "outside_stock.c"):
         shutil.copy(TEMPLATE / "dkms" / name, target / "net" / "sctp")
-    text = module_version(version, point)
-    (target / "net" / "sctp" / "module_version.c").write_text(text, encoding="utf-8")
+    for module in ("sctp", "sctp_diag"):
+        place = target / "net" / "sctp" / f"{module}_version.c"
+        place.write_text(module_version(version, point), encoding="utf-8")
     (target / "net" / "sctp" / ".kunitconfig").unlink(missing_ok=True)
     return target
 
@@ -170,6 +171,25 @@ def build(place: Path, log: Path) -> Path:
     return next(place.parent.glob(f"{PACKAGE}_*.deb"))
 
 
+def made() -> Path:
+    """The package as the checkout is now, built unless it is there already."""
+    moment = git(ROOT, "log", "-1", "--format=%cI", "--", *INPUTS).strip()
+    changed = bool(git(ROOT, "status", "--porcelain", "--", *INPUTS))
+    version, bases = version_of(moment, changed), bases_with_series()
+    OUT.mkdir(parents=True, exist_ok=True)
+    with locked(cache_root() / "lock" / "deb.lock"), tempfile.TemporaryDirectory(dir=OUT) as folder:
+        found = list(OUT.glob(f"{PACKAGE}_{version}_*.deb"))
+        if found and not changed:
+            return found[0]
+        warn(f"building {PACKAGE} {version} for Linux {', '.join(base.name for base in bases)} ...")
+        place = Path(folder) / NAME
+        assemble(bases, version, moment, place)
+        new = build(place, cache_root() / "log" / "deb.log")
+        for old in OUT.glob(f"{PACKAGE}_*.deb"):
+            old.unlink()
+        return new.rename(OUT / new.name)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints the path of the package."""
     parser = argparse.ArgumentParser(
@@ -179,19 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "The last line printed is the file.",
     )
     parser.parse_args(arguments)
-    moment = git(ROOT, "log", "-1", "--format=%cI", "--", *INPUTS).strip()
-    version = version_of(moment, bool(git(ROOT, "status", "--porcelain", "--", *INPUTS)))
-    bases = bases_with_series()
-    warn(f"building {PACKAGE} {version} for Linux {', '.join(base.name for base in bases)} ...")
-    OUT.mkdir(parents=True, exist_ok=True)
-    with locked(cache_root() / "lock" / "deb.lock"), tempfile.TemporaryDirectory(dir=OUT) as folder:
-        place = Path(folder) / NAME
-        assemble(bases, version, moment, place)
-        made = build(place, cache_root() / "log" / "deb.log")
-        for old in OUT.glob(f"{PACKAGE}_*.deb"):
-            old.unlink()
-        result = made.rename(OUT / made.name)
-    print(result)
+    print(made())
     return 0
 
 

@@ -99,9 +99,10 @@ def test_only_what_a_module_is_made_of_is_taken_from_a_tree(tmp_path: Path) -> N
     assert made == {
         "include/net/sctp/sctp.h",
         "net/sctp/socket.c",
-        "net/sctp/module_version.c",
         "net/sctp/outside.c",
         "net/sctp/outside_stock.c",
+        "net/sctp/sctp_diag_version.c",
+        "net/sctp/sctp_version.c",
     }
 
 

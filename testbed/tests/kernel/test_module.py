@@ -1,82 +1,79 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The package's modules, compiled against the headers of stock Debian kernels: they fit these alone."""
+"""The package, installed natively in the images of stock Debian hosts: its modules fit them, and it goes."""
 
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sctpkernel import deb, module
+from sctpkernel.bases import point_release
 from sctpkernel.errors import Problem
-from sctpkernel.headers import compile_module, headers_in, kernels, make_module
+from sctpkernel.origin import origin
+from sctpkernel.series import load_series
+from sctpkernel.source import unpacked
 
 pytestmark = pytest.mark.kernel
+MODULES = ("sctp", "sctp_diag")
 
 
-@dataclass(frozen=True)
-class Built:
-    """NAME of the stock kernel, ROOT with its headers, WORK with the sources and the modules."""
-
-    name: str
-    root: Path
-    work: Path
-
-    @property
-    def headers(self) -> Path:
-        return self.root / headers_in(self.root).lstrip("/")
-
-    @property
-    def modversions(self) -> bool:
-        return "CONFIG_MODVERSIONS=y" in (self.headers / ".config").read_text()
+@pytest.fixture(scope="module", params=module.kernels())
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
-@pytest.fixture(scope="module", params=kernels())
-def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
-    work = tmp_path_factory.mktemp("module")
-    yield Built(request.param, compile_module(request.param, work), work)
-    shutil.rmtree(work)
+@pytest.fixture(scope="module")
+def made(name: str) -> Path:
+    """What installing the package on this stock kernel makes."""
+    return module.installed(name, deb.made())
 
 
 def said_of(*command: str | Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def symbols(text: str) -> dict[str, str]:
+def symbols(text: str) -> dict[str, int]:
     """Symbol -> checksum of lines that begin with the checksum and the symbol."""
-    return {line.split()[1]: line.split()[0] for line in text.splitlines()}
+    return {line.split()[1]: int(line.split()[0], 16) for line in text.splitlines()}
 
 
-@pytest.mark.parametrize("module", ["sctp", "sctp_diag"])
-def test_the_modules_are_for_this_kernel(built: Built, module: str) -> None:
-    vermagic = said_of("modinfo", "-F", "vermagic", built.work / f"{module}.ko").split()
-    assert f"linux-headers-{vermagic[0]}" == built.headers.name
-    assert ("modversions" in vermagic) == built.modversions
+def fields(path: Path) -> dict[str, str]:
+    """What modinfo said, the first value of each field."""
+    pairs = (line.split(":", 1) for line in reversed(path.read_text().splitlines()))
+    return {key: value.strip() for key, value in pairs}
 
 
-@pytest.mark.parametrize("module", ["sctp", "sctp_diag"])
-def test_every_symbol_is_one_that_the_kernel_gives_to_modules(built: Built, module: str) -> None:
-    file = built.work / f"{module}.ko"
-    offered = symbols((built.headers / "Module.symvers").read_text())
-    if module == "sctp_diag":  # from our sctp, not from the stock one
-        (own,) = built.work.glob("*/net/sctp/Module.symvers")
-        offered = {**offered, **symbols(own.read_text())}
+def test_installing_puts_it_before_the_stock_module_and_removing_brings_that_back(made: Path) -> None:
+    before, installed, removed = (fields(made / moment) for moment in ("before", "installed", "removed"))
+    assert "/kernel/net/sctp/sctp.ko" in before["filename"]
+    assert "/updates/dkms/sctp.ko" in installed["filename"]
+    assert installed["version"] == deb.made().name.split("_")[1]
+    assert installed["vermagic"] == before["vermagic"]
+    assert removed == before
+    assert (made / "status").read_text() == ""
+
+
+@pytest.mark.parametrize("one", MODULES)
+def test_every_symbol_is_one_that_the_kernel_gives_to_modules(made: Path, one: str) -> None:
+    file = made / "modules" / f"{one}.ko"
+    offered = symbols((made / "Module.symvers").read_text())
+    own = {name for name in offered if re.match("sctp_", name)} if one == "sctp_diag" else set()
     wanted = set(re.findall(r"^ +U (\S+)$", said_of("nm", "-u", file), re.MULTILINE))
     assert len(wanted) > 10
-    assert wanted <= offered.keys() | {"module_layout"}
-    if built.modversions:
+    assert wanted <= offered.keys()
+    if "CONFIG_MODVERSIONS=y" in (made / "config").read_text():
         checked = symbols(said_of("modprobe", "--dump-modversions", file))
+        differing = {name for name in checked if checked[name] != offered.get(name)}
+        # ours, so that it is not loaded with the stock sctp, or the stock one with ours
+        assert differing == own & checked.keys()
         assert wanted <= checked.keys()
-        assert {name: int(value, 16) for name, value in checked.items()} == {
-            name: int(offered[name], 16) for name in checked
-        }
 
 
-def test_the_settings_are_in_it(built: Built) -> None:
-    names = said_of("nm", built.work / "sctp.ko")
-    assert " sctp_mp_init" in names
-    assert said_of("modinfo", "-F", "version", built.work / "sctp.ko").strip() == "test"
+def test_the_settings_are_in_it(made: Path) -> None:
+    strings = (made / "modules" / "sctp.ko").read_bytes()
+    assert b"rtx_policy\0" in strings
+    assert b"SctpMpFastRecoveries\0" in strings
 
 
 @pytest.mark.parametrize(
@@ -87,11 +84,14 @@ def test_the_settings_are_in_it(built: Built) -> None:
         ("struct sctp_endpoint *ep;", "long moved; struct sctp_endpoint *ep;"),
     ],
 )
-def test_structures_that_moved_are_refused(built: Built, tmp_path: Path, was: str, becomes: str) -> None:
-    shutil.copytree(built.work, tmp_path, dirs_exist_ok=True)
-    (header,) = tmp_path.glob("*/include/net/sctp/structs.h")
+def test_structures_that_moved_are_refused(name: str, tmp_path: Path, was: str, becomes: str) -> None:
+    base = next(base for base in deb.bases_with_series() if base.name == name.rpartition("-")[2])
+    shutil.copy(deb.TEMPLATE / "dkms" / "Makefile", tmp_path)
+    point = point_release(origin(base).version)
+    deb.module_sources(unpacked(base), load_series(base.name), point, "1.0", tmp_path / base.name)
+    header = tmp_path / base.name / "include" / "net" / "sctp" / "structs.h"
     text = header.read_text()
     assert was in text
     header.write_text(text.replace(was, becomes))
     with pytest.raises(Problem, match="sctp-multipath: this kernel reads SCTP's structures at other places"):
-        make_module(built.name, built.root, tmp_path, [])
+        module.compile_sources(name, tmp_path)

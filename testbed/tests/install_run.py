@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The package on stock Debian in virtual machines: installed, used over two network cards, removed again."""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sctpkernel import deb
+from sctplab.vm.machine import Machine, Nic, image
+from sctplab.vm.running import Running, running
+
+BYTES = 100_000_000
+CUT_AFTER = 10_000_000  # bytes that have come in over both cards when the cable is pulled
+INSTALL_S = 3600.0  # compiling on an emulated processor
+TRANSFER_S = 1200.0
+ADDRESSES = {"first": ("10.1.0.1", "10.2.0.1"), "second": ("10.1.0.2", "10.2.0.2")}
+PROFILE = "/usr/share/sctp-multipath/sysctl/25-cmt.conf"
+ACTIVE = "/etc/sysctl.d/60-sctp-multipath.conf"
+
+
+@contextmanager
+def pair(name: str, folder: Path) -> Iterator[list[Running]]:
+    """Two machines of an image, joined by two cables, with addresses on both cards of each."""
+    nics = (Nic("virtio", "one"), Nic("virtio", "two"))
+    with running([Machine(end, image(name), nics=nics) for end in ADDRESSES], folder) as vms:
+        yield list(vms.values())
+
+
+def both(vms: list[Running], work: Callable[[Running], Any]) -> None:
+    """The same on all machines at a time."""
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(work, vms))
+
+
+def connect(vm: Running) -> None:
+    for number, address in enumerate(ADDRESSES[vm.machine.name], 1):
+        vm.need(f"ip address add {address}/24 dev data{number} && ip link set data{number} up")
+
+
+def install(vm: Running, package: Path, compiled: Path | None) -> None:
+    """As an operator does it. COMPILED: modules that dkms takes instead of compiling them."""
+    vm.put([package], "/root")
+    if compiled:
+        folder = f"/usr/share/{deb.PACKAGE}"
+        vm.put([compiled], folder)
+        version = package.name.split("_")[1]
+        vm.need(f"mv {folder}/{compiled.name} {folder}/{deb.NAME}-{version}.dkms.tar.gz")
+    said = vm.need(f"apt-get install -y /root/{package.name} 2>&1", INSTALL_S)
+    assert "sctp-multipath: " not in said, said  # nothing is in the way
+
+
+def use(vm: Running) -> None:
+    """Load the module with a profile in place: udev applies it."""
+    vm.need(f"cp {PROFILE} {ACTIVE} && modprobe sctp")
+    vm.need("until [ $(cat /proc/sys/net/sctp/cmt) = 1 ]; do sleep 0.2; done")
+    said = vm.need("sctp-multipath 2>&1")
+    assert "SCTP      multipath, loaded" in said, said
+    assert "net.sctp.cmt = 1" in said, said
+    assert "SctpMp" in vm.need("cat /proc/net/sctp/snmp")
+
+
+def last_event(vm: Running, file: str) -> dict[str, Any]:
+    """The result in the output of mpflow, awaited."""
+    vm.need(f"until grep -q goodput_mbit {file}; do sleep 1; done", TRANSFER_S)
+    found: dict[str, Any] = json.loads(vm.need(f"tail -n 1 {file}"))
+    return found
+
+
+def transfer(sender: Running, receiver: Running) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Send BYTES over both cards, pull a cable of the receiver on the way; the results of both ends."""
+    own, peer = (",".join(ADDRESSES[vm.machine.name]) for vm in (sender, receiver))
+    options = f"--port 5000 --timeout {TRANSFER_S:.0f}"
+    receiver.need(f"mpflow recv --bind {peer} {options} >recv 2>&1 </dev/null &")
+    receiver.need("until grep -q ready recv; do sleep 0.2; done")
+    sender.need(f"mpflow send --bind {own} --to {peer} --bytes {BYTES} {options} >send 2>&1 </dev/null &")
+    for number in (1, 2):  # each card has its share
+        counter = f"/sys/class/net/data{number}/statistics/rx_bytes"
+        receiver.need(f"until [ $(cat {counter}) -gt {CUT_AFTER // 2} ]; do sleep 0.1; done", TRANSFER_S)
+    assert "goodput" not in receiver.need("cat recv"), "all was there before the cable could be pulled"
+    receiver.cable(1, plugged=False)
+    return last_event(sender, "send"), last_event(receiver, "recv")
+
+
+def remove(vm: Running) -> None:
+    """Back to stock: now on disk, after a restart in memory."""
+    vm.need(f"rm {ACTIVE}")
+    said = vm.need(f"apt-get remove -y {deb.PACKAGE} 2>&1", INSTALL_S)
+    assert "restart the host" in said, said
+    vm.restart()
+    assert "/kernel/net/sctp/sctp.ko" in vm.need("modinfo -F filename sctp")
+    vm.need("modprobe sctp && test -e /proc/sys/net/sctp/rto_min && test ! -e /proc/sys/net/sctp/rtx_policy")
+    vm.need("test ! -e /sys/module/sctp/version && checksctp")
+    assert vm.need("dkms status") == ""
+
+
+def whole_way(name: str, folder: Path, package: Path, compiled: Path | None) -> None:
+    """Install, load, see the settings, 100 MB over two cards of which one is cut, remove, stock again."""
+    with pair(name, folder) as vms:
+        both(vms, lambda vm: install(vm, package, compiled))
+        both(vms, use)
+        both(vms, connect)
+        sent, received = transfer(*vms)
+        assert (sent["status"], received["status"]) == ("ok", "ok"), (sent, received)
+        assert (received["bytes"], received["content"], received["order"]) == (BYTES, "ok", "ok"), received
+        both(vms, remove)
