@@ -9,8 +9,10 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from sctpkernel.bases import find_base, point_release, release_warning
@@ -18,7 +20,7 @@ from sctpkernel.errors import run_main, warn
 from sctpkernel.fragment import Option, load_fragments, options_added, options_known, verify
 from sctpkernel.make import begin_log, make
 from sctpkernel.origin import origin
-from sctpkernel.paths import ROOT, cache_root, locked, need_space, new_folder
+from sctpkernel.paths import ROOT, cache_root, lock_if_free, locked, need_space, new_folder
 from sctpkernel.series import PATCHES, Patch, load_series, load_testbed, short_id
 from sctpkernel.source import patched_tree, unpacked
 
@@ -111,6 +113,22 @@ def configure(tree: Path, inputs: Inputs, log: Path, title: str) -> None:
     verify(inputs.options, config.read_text(encoding="utf-8"), lambda: options_known(tree), brought)
 
 
+@contextmanager
+def sibling(inputs: Inputs) -> Iterator[Path | None]:
+    """The build tree of another kernel of the same base and architecture, kept from changing meanwhile."""
+    for flavour, variant in product(FLAVOURS, VARIANTS):
+        name = f"{inputs.base}-{flavour}-{variant}"
+        place = cache_root() / "build" / name
+        own = (flavour, variant) == (inputs.flavour, inputs.variant)
+        if own or not (place / "tree" / "linux").is_file():
+            continue
+        with lock_if_free(cache_root() / "lock" / f"kernel-{name}.lock") as free:
+            if free:
+                yield place
+                return
+    yield None
+
+
 def build(inputs: Inputs, result: Path) -> None:
     """Build the kernel into the folder `result`. The caller holds the lock of this flavour and variant."""
     base = find_base(inputs.base)
@@ -121,7 +139,8 @@ def build(inputs: Inputs, result: Path) -> None:
     source = unpacked(base)
     need_space(cache_root(), BUILD_GB, title)
     begin_log(log, title)
-    tree = patched_tree(source, [*inputs.testbed, *inputs.series], cache_root() / "build" / name)
+    with sibling(inputs) as like:
+        tree = patched_tree(source, [*inputs.testbed, *inputs.series], cache_root() / "build" / name, like)
     configure(tree, inputs, log, title)
     make(tree, ["linux"], log, title, {"ARCH": "um"})
     with new_folder(result) as temporary:
