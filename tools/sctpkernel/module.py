@@ -19,7 +19,7 @@ from sctpkernel import deb, image
 from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
 from sctpkernel.paths import cache_root, locked, new_folder
 
-RECIPE = 1  # raise when this file makes another folder from the same inputs
+RECIPE = 2  # raise when this file makes another folder from the same inputs
 ENTER = """
 mkdir "$2/disk" "$2/upper" "$2/work" "$2/root"
 mount -o loop,ro "$1" "$2/disk"
@@ -35,7 +35,7 @@ root=$2/root
 shift 3
 exec chroot "$root" "$@"
 """
-# Install, keep what came of it, remove. "modules" has the modules as dkms keeps them, compressed or not.
+# Install, keep what came of it, remove. dkms keeps modules compressed where the kernel's are.
 INSTALL = """
 set -eu
 kernel=$(ls /lib/modules)
@@ -46,9 +46,8 @@ version=$(dpkg-query -W -f '${Version}' sctp-multipath-dkms)
 modinfo -k "$kernel" sctp >installed
 dkms mktarball -m sctp-multipath -v "$version" -k "$kernel" --binaries-only --archive binaries.tar.gz
 find /var/lib/dkms/sctp-multipath -name '*binaries.tar.gz' -exec cp {} dkms.tar.gz \\;
-mkdir modules
-cp "/lib/modules/$kernel/updates/dkms/"sctp* modules
-find modules -name '*.xz' -exec unxz {} \\;
+cp "/lib/modules/$kernel/updates/dkms/"sctp* .
+find . -name 'sctp*.ko.xz' -exec unxz {} \\;
 cp "$headers/.config" config
 cp "$headers/Module.symvers" .
 apt-get remove -y sctp-multipath-dkms
@@ -88,7 +87,7 @@ def reason(log: Path) -> str:
 def installed(name: str, package: Path) -> Path:
     """A cached folder with what installing `package` on stock kernel `name` makes, and what removing leaves.
 
-    modules/sctp.ko, modules/sctp_diag.ko
+    sctp.ko, sctp_diag.ko       without debugging information
     config, Module.symvers      of the kernel
     dkms.tar.gz                 the modules as `dkms ldtarball` takes them
     before, installed, removed  what modinfo said of sctp then
@@ -122,8 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/build/module",
         description="Install the package sctp-multipath-dkms in the image of a stock Debian host, which "
-        "compiles its modules, and remove it again; no machine is started. The last line printed is the folder "
-        "with modules/, dkms.tar.gz and what modinfo said.",
+        "compiles its modules, and remove it again; no machine is started. The last line printed is the "
+        "folder with sctp.ko, sctp_diag.ko, dkms.tar.gz and what modinfo said.",
     )
     parser.add_argument("kernel", choices=kernels(), help="one of %(choices)s", metavar="KERNEL")
     given = parser.parse_args(arguments)

@@ -56,7 +56,7 @@ def test_installing_puts_it_before_the_stock_module_and_removing_brings_that_bac
 
 @pytest.mark.parametrize("one", MODULES)
 def test_every_symbol_is_one_that_the_kernel_gives_to_modules(made: Path, one: str) -> None:
-    file = made / "modules" / f"{one}.ko"
+    file = made / f"{one}.ko"
     offered = symbols((made / "Module.symvers").read_text())
     own = {name for name in offered if re.match("sctp_", name)} if one == "sctp_diag" else set()
     wanted = set(re.findall(r"^ +U (\S+)$", said_of("nm", "-u", file), re.MULTILINE))
@@ -71,7 +71,7 @@ def test_every_symbol_is_one_that_the_kernel_gives_to_modules(made: Path, one: s
 
 
 def test_the_settings_are_in_it(made: Path) -> None:
-    strings = (made / "modules" / "sctp.ko").read_bytes()
+    strings = (made / "sctp.ko").read_bytes()
     assert b"rtx_policy\0" in strings
     assert b"SctpMpFastRecoveries\0" in strings
 
