@@ -24,4 +24,5 @@ def prepare() -> int:
     return open_kernel_log(new_only=True)
 
 
-perform(sys.argv[1], sys.argv[2], prepare)
+os.chdir(sys.argv[1])  # which may be below /run
+perform(".", sys.argv[2], prepare)

@@ -12,6 +12,7 @@ from sctplab.machines import Address, Site
 from sctplab.plan import Plan
 from sctplab.shape import Command
 
+Links = tuple[tuple[str, str], ...]
 UDP = str(AGENT / "udp.py")
 
 
@@ -42,8 +43,13 @@ class Names:
         return replace(one, receiver=self.process(one.receiver), sender=self.process(one.sender), setup=())
 
 
-def placed(plan: Plan, names: Names, machines: tuple[Address, ...], mpflow: str) -> Plan:
-    """PLAN on machines. What it does outside of all namespaces is left out: there is no such thing there."""
+def placed(
+    plan: Plan, names: Names, machines: tuple[Address, ...], mpflow: str, links: Links | None = None
+) -> Plan:
+    """PLAN on machines. What it does outside of all namespaces is left out: there is no such thing there.
+
+    LINKS: what the laboratory calls the plan's links, where others take their place.
+    """
     programs = {name: path for name, path in (("mpflow", mpflow), ("mpflow-usrsctp", f"{mpflow}-usrsctp"))
                 if any(path in (one.receiver.argv[0], one.sender.argv[0]) for one in plan.flows)}  # fmt: skip
     common = {**{path: f"./{name}" for name, path in programs.items()}, UDP: "agent/udp.py"}
@@ -51,6 +57,7 @@ def placed(plan: Plan, names: Names, machines: tuple[Address, ...], mpflow: str)
     inverse = {
         host: {there: here for here, there in names.words.get(host, {}).items()} for host in plan.hosts
     }
+    hosts = {host: names.where[host] for host in plan.hosts}
     return replace(
         plan,
         setup=tuple(names.command(one) for one in plan.setup if one.where),
@@ -64,7 +71,7 @@ def placed(plan: Plan, names: Names, machines: tuple[Address, ...], mpflow: str)
             for event in plan.events
         ),
         links=tuple((names.where[where], names.word(where, interface)) for where, interface in plan.links),
-        site=Site(machines, {host: names.where[host] for host in plan.hosts}, plan.links, inverse, programs),
+        site=Site(machines, hosts, links or plan.links, inverse, programs),
     )
 
 

@@ -70,12 +70,13 @@ class Remote:
         seen = self.surveyed(spec.inventory)
         made = make(spec, mpflow)
         setup = [*mtu_commands(spec, seen), *shaping(spec, seen), *filter(measures, made.setup)]
+        links = made.links
         made = replace(made, setup=tuple(setup), events=tuple(undoing(spec, event) for event in made.events))
         if not seen.inventory.routers:
             made = without_middles(made)
         if not any(ability.random(one) for one in ability.shaped(spec)):
             made = sites.without_seeds(made)
-        return sites.placed(made, names(spec, seen), seen.inventory.machines, mpflow)
+        return sites.placed(made, names(spec, seen), seen.inventory.machines, mpflow, links)
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
         return ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "sctplab.conduct", folder]
