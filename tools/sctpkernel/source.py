@@ -110,7 +110,7 @@ def _copy_built(tree: Path, target: Path) -> None:
         for name in names:
             path = Path(folder, name)
             if path.lstat().st_nlink == 1:  # the source's files are hard links
-                place.mkdir(exist_ok=True)
+                place.mkdir(parents=True, exist_ok=True)
                 (place / name).unlink(missing_ok=True)
                 shutil.copy2(path, place / name, follow_symlinks=False)
 

@@ -65,16 +65,17 @@ def test_objects_of_the_build_stay(tmp_path: Path, source: Path) -> None:
 
 def test_a_new_tree_starts_from_a_built_one(tmp_path: Path, source: Path) -> None:
     built = patched_tree(source, [change("one", "line 5", "five"), ADD], tmp_path / "built")
-    (built / "net/a.o").write_text("object")
-    stamp = (built / "net/a.o").stat().st_mtime_ns
+    (built / "net/new/deep").mkdir(parents=True)
+    (built / "net/new/deep/a.o").write_text("object")
+    stamp = (built / "net/new/deep/a.o").stat().st_mtime_ns
     tree = patched_tree(source, [change("two", "line 9", "nine")], tmp_path / "new", tmp_path / "built")
-    assert (tree / "net/a.o").stat().st_mtime_ns == stamp
-    assert (tree / "net/a.o").stat().st_ino != (built / "net/a.o").stat().st_ino
+    assert (tree / "net/new/deep/a.o").stat().st_mtime_ns == stamp
+    assert (tree / "net/new/deep/a.o").stat().st_ino != (built / "net/new/deep/a.o").stat().st_ino
     text = (tree / "net/sctp/a.c").read_text()
     assert "nine\n" in text and "line 5\n" in text
     assert not (tree / "net/b.c").exists()
     newer = write_source(tmp_path / "newer", shift=2)
-    assert not (patched_tree(newer, [], tmp_path / "other", tmp_path / "built") / "net/a.o").exists()
+    assert not (patched_tree(newer, [], tmp_path / "other", tmp_path / "built") / "net/new/deep/a.o").exists()
 
 
 def test_another_source_starts_over(tmp_path: Path, source: Path) -> None:
