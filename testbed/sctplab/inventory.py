@@ -153,7 +153,5 @@ def addresses(file: str, found: Mapping[str, str], key: str, suffix: str) -> dic
             try:
                 made[family] = str(kind(found[name]))
             except AddressValueError:
-                raise LabError(
-                    f"{file}: {name}: got {found[name]!r}, expected one {family} address"
-                ) from None
+                raise LabError(f"{file}: {name}: got {found[name]!r}, expected an {family} address") from None
     return made

@@ -57,7 +57,7 @@ def kernel(seen: Survey, name: str) -> Iterator[Finding]:
             yield Finding("bad", name, lack)
         if not probe["netem_seed"]:
             yield Finding(
-                "note", name, f"netem of {probe['release']} or its tc takes no seed: no random losses"
+                "note", name, f"netem of {probe['release']} or its tc takes no seed, so no random losses"
             )
     if shapes and name in HOSTS and not probe["ifb"]:
         yield Finding("bad", name, f"the kernel {probe['release']} has no ifb, to shape what is received")
@@ -108,14 +108,10 @@ def filters(seen: Survey, name: str) -> Iterator[Finding]:
 
 def clocks(seen: Survey, name: str) -> Iterator[Finding]:
     ahead, error = seen.clocks[name]
-    kept = (
-        "kept in step by a daemon" if seen.facts[name]["clock"]["kept"] else "not kept in step by any daemon"
-    )
+    kept = "kept in step by a daemon" if seen.facts[name]["clock"]["kept"] else "kept in step by no daemon"
     text = f"clock {ahead * 1e3:+.3f} ms from ours, known to {error * 1e3:.3f} ms, {kept}"
     if name in HOSTS and error > CLOCK_ERROR_S:
-        yield Finding(
-            "bad", name, f"{text}; expected {CLOCK_ERROR_S * 1e3:g} ms: the control connection is slow"
-        )
+        yield Finding("bad", name, f"{text}; expected {CLOCK_ERROR_S * 1e3:g} ms at most")
     else:
         yield Finding("ok" if seen.facts[name]["clock"]["kept"] else "note", name, text)
 
