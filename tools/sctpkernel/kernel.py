@@ -27,11 +27,34 @@ from sctpkernel.source import patched_tree, unpacked
 RECIPE = 1  # raise when this file makes another kernel from the same inputs
 BUILD_GB = 1.5  # objects of one flavour
 FLAVOURS = ("stock", "patched")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How a kernel is made. `start`: configuration before the fragments; `product`: a file in the tree."""
+
+    fragments: tuple[str, ...]
+    arch: str = "um"
+    start: str = "defconfig"
+    product: str = "linux"
+
+    @property
+    def name(self) -> str:
+        """Of the product, which is also the name of what make is to make."""
+        return self.product.rpartition("/")[2]
+
+
+UML = ("Kconfig.fragment", "testbed/kernel.fragment", "testbed/network.fragment")
+X86 = ("Kconfig.fragment", "testbed/x86.fragment", "testbed/network.fragment")
+MACHINE = {"arch": "x86_64", "start": "allnoconfig", "product": "arch/x86/boot/bzImage"}
+DEBUG = "tools/build/debug.fragment"
 VARIANTS = {
-    "uml": ("Kconfig.fragment", "testbed/kernel.fragment"),
+    "uml": Variant(UML),
     # on top of the same options: most files then come from ccache
-    "kunit": ("Kconfig.fragment", "testbed/kernel.fragment", "tools/build/kunit.fragment"),
-    "debug": ("Kconfig.fragment", "testbed/kernel.fragment", "tools/build/debug.fragment"),
+    "kunit": Variant((*UML, "tools/build/kunit.fragment")),
+    "debug": Variant((*UML, DEBUG)),
+    "x86": Variant(X86, **MACHINE),
+    "x86-debug": Variant((*X86, DEBUG, "tools/build/debug-x86.fragment"), **MACHINE),
 }
 
 
@@ -96,19 +119,20 @@ def gather(base_name: str, flavour: str, variant: str) -> Inputs:
         variant=variant,
         source_version=version,
         compiler=compiler_version(),
-        testbed=tuple(load_testbed(base.name)),
+        testbed=tuple(load_testbed(base.name)) if VARIANTS[variant].arch == "um" else (),
         series=tuple(load_series(base.name)) if flavour == "patched" else (),
-        options=tuple(load_fragments([ROOT / name for name in VARIANTS[variant]], base.name)),
+        options=tuple(load_fragments([ROOT / name for name in VARIANTS[variant].fragments], base.name)),
     )
 
 
 def configure(tree: Path, inputs: Inputs, log: Path, title: str) -> None:
-    """Make the tree's .config from defconfig and the fragments, and check that it has what they ask for."""
-    make(tree, ["defconfig"], log, title, {"ARCH": "um"})
+    """Make the tree's .config from where the variant starts and the fragments; check that it has them."""
+    settings = {"ARCH": VARIANTS[inputs.variant].arch}
+    make(tree, [VARIANTS[inputs.variant].start], log, title, settings)
     config = tree / ".config"
     with config.open("a", encoding="utf-8") as handle:
         handle.writelines(f"{option.line}\n" for option in inputs.options)
-    make(tree, ["olddefconfig"], log, title, {"ARCH": "um"})
+    make(tree, ["olddefconfig"], log, title, settings)
     brought = options_added(path.read_text(encoding="utf-8") for path in PATCHES.rglob("*.patch"))
     verify(inputs.options, config.read_text(encoding="utf-8"), lambda: options_known(tree), brought)
 
@@ -116,11 +140,12 @@ def configure(tree: Path, inputs: Inputs, log: Path, title: str) -> None:
 @contextmanager
 def sibling(inputs: Inputs) -> Iterator[Path | None]:
     """The build tree of another kernel of the same base and architecture, kept from changing meanwhile."""
-    for flavour, variant in product(FLAVOURS, VARIANTS):
+    arch = VARIANTS[inputs.variant].arch
+    for flavour, (variant, other) in product(FLAVOURS, VARIANTS.items()):
         name = f"{inputs.base}-{flavour}-{variant}"
         place = cache_root() / "build" / name
         own = (flavour, variant) == (inputs.flavour, inputs.variant)
-        if own or not (place / "tree" / "linux").is_file():
+        if own or other.arch != arch or not (place / "tree" / other.product).is_file():
             continue
         with lock_if_free(cache_root() / "lock" / f"kernel-{name}.lock") as free:
             if free:
@@ -142,9 +167,10 @@ def build(inputs: Inputs, result: Path) -> None:
     with sibling(inputs) as like:
         tree = patched_tree(source, [*inputs.testbed, *inputs.series], cache_root() / "build" / name, like)
     configure(tree, inputs, log, title)
-    make(tree, ["linux"], log, title, {"ARCH": "um"})
+    variant = VARIANTS[inputs.variant]
+    make(tree, [variant.name], log, title, {"ARCH": variant.arch})
     with new_folder(result) as temporary:
-        shutil.copy(tree / "linux", temporary / "linux")
+        shutil.copy(tree / variant.product, temporary / variant.name)
         shutil.copyfile(tree / ".config", temporary / "config")
         (temporary / "info.json").write_text(json.dumps(inputs.info(), indent=1) + "\n")
     log.unlink()
@@ -167,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/build/kernel",
         description="Build a kernel of the laboratory, or find it in the cache. "
-        "The last line printed is the folder with linux, config and info.json.",
+        "The last line printed is the folder with linux or bzImage, config and info.json.",
     )
     parser.add_argument(
         "--base", default="6.12", help="kernel version, see patches/bases.toml (default: %(default)s)"
@@ -183,7 +209,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         choices=tuple(VARIANTS),
         default="uml",
         help="uml: User Mode Linux for the laboratory; kunit: the series' unit tests; "
-        "debug: with the kernel's own checks of memory and locks (default: %(default)s)",
+        "debug: with the kernel's own checks of memory and locks; x86, x86-debug: the same for virtual "
+        "machines (default: %(default)s)",
     )
     given = parser.parse_args(arguments)
     print(cached(gather(given.base, given.flavour, given.variant)))

@@ -39,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
         option("--machines", type=whole(1), default=1, help="vm1, vm2, ... (default: 1)")
         option("--nics", metavar="MODEL[,MODEL]", help="their cards: " + ", ".join(MODELS))
         option("--copy", type=Path, action="append", default=[], metavar="FILE", help="into /root of each")
+        option("--lean", action="store_true", help="with sshd and nothing else: starts sooner")
         option("--memory", type=whole(128), default=768, metavar="MB")
     rates.set_defaults(machines=2, nics=",".join(MODELS))
     run.add_argument("--limit", type=whole(1), default=600, metavar="S", help="of the script (default: 600)")
@@ -63,6 +64,7 @@ def machines(options: argparse.Namespace) -> list[Machine]:
             options.kernel,
             tuple(Nic(model, f"pair{(number - 1) // 2}-{k}") for k, model in enumerate(models)),
             options.memory,
+            lean=options.lean,
         )
         for number in range(1, options.machines + 1)
     ]

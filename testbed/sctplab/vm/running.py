@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sctplab.place.base import RunError, kill_group
-from sctplab.vm.machine import Machine, arguments, cables, emulator, ssh_config
+from sctplab.vm.machine import INIT, Machine, arguments, cables, emulator, init_disk, ssh_config
 
-BOOT_S = 600.0  # 15 on a machine that has nothing else to do
+BOOT_S = 600.0  # 15, lean 5, on a machine that has nothing else to do
 KNOCK_S = 20.0  # one try to get in
 
 
@@ -78,14 +79,29 @@ class Running:
 
     def cable(self, nic: int, plugged: bool) -> None:
         """Pull or plug the cable of card NIC (from 1): its driver sees the carrier go or come."""
+        self._order("set_link", {"name": f"card{nic}", "up": plugged})
+
+    def restart(self, limit_s: float = BOOT_S) -> None:
+        """Start the same machine again, with its layer; returns when sshd lets in."""
+        boot = "cat /proc/sys/kernel/random/boot_id"
+        was = self.need(boot)
+        self._order("set-action", {"reboot": "reset"})  # it was started to end there
+        self.need("(sleep 1; systemctl reboot) >/dev/null 2>&1 &")
+        subprocess.run([*self.ssh[:-1], "-O", "exit", self.ssh[-1]], capture_output=True, check=False)
+        deadline = time.monotonic() + limit_s
+        while True:
+            self.await_boot(deadline)
+            if (now := self.run(boot, KNOCK_S)).code == 0 and now.output != was:
+                return
+            time.sleep(0.5)
+
+    def _order(self, name: str, values: dict[str, Any]) -> None:
+        """Have QEMU do something; raises RunError where it does not."""
         with socket.socket(socket.AF_UNIX) as monitor, monitor.makefile("rw") as lines:
             monitor.connect(str(self.folder / f"{self.machine.name}.qmp"))
             lines.readline()  # its greeting
-            for order, values in (
-                ("qmp_capabilities", {}),
-                ("set_link", {"name": f"card{nic}", "up": plugged}),
-            ):
-                lines.write(json.dumps({"execute": order, "arguments": values}) + "\n")
+            for order, given in (("qmp_capabilities", {}), (name, values)):
+                lines.write(json.dumps({"execute": order, "arguments": given}) + "\n")
                 lines.flush()
                 while "return" not in (answer := json.loads(lines.readline())):
                     if "error" in answer:
@@ -157,6 +173,7 @@ def running(
     program = emulator()
     ports = free_ports(len(machines))
     (folder / "ssh_config").write_text(ssh_config(list(zip(machines, ports, strict=True)), folder))
+    (folder / INIT.name).write_bytes(init_disk())
     with ExitStack() as stack:
         with ExitStack() as ours:
             plugs = plug(machines, ours)
