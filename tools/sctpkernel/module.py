@@ -74,6 +74,11 @@ def kernels() -> list[str]:
     return [name for name in image.IMAGES if name.rpartition("-")[2] in names]
 
 
+def usual(base: str) -> str:
+    """The oldest Debian among the stock kernels of a base."""
+    return next(name for name in kernels() if name.rpartition("-")[2] == base)
+
+
 def reason(log: Path) -> str:
     """The line that says best what went wrong: ours, the compiler's, or the last."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -124,9 +129,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "compiles its modules, and remove it again; no machine is started. The last line printed is the "
         "folder with sctp.ko, sctp_diag.ko, dkms.tar.gz and what modinfo said.",
     )
-    parser.add_argument("kernel", choices=kernels(), help="one of %(choices)s", metavar="KERNEL")
+    names = {base.name: usual(base.name) for base in deb.bases_with_series()}
+    choices = [*kernels(), *names]
+    parser.add_argument(
+        "kernel", choices=choices, help="one of %(choices)s; a base for its oldest Debian", metavar="KERNEL"
+    )
     given = parser.parse_args(arguments)
-    print(installed(given.kernel, deb.made()))
+    print(installed(names.get(given.kernel, given.kernel), deb.made()))
     return 0
 
 

@@ -8,25 +8,26 @@ from pathlib import Path
 
 import pytest
 from sctpkernel import deb, module
-from sctpkernel.bases import point_release
+from sctpkernel.bases import find_base, point_release
 from sctpkernel.errors import Problem
 from sctpkernel.origin import origin
 from sctpkernel.series import load_series
 from sctpkernel.source import unpacked
+from sctplab.model import USUAL_BASE
 
 pytestmark = pytest.mark.kernel
 MODULES = ("sctp", "sctp_diag")
 
 
-@pytest.fixture(scope="module", params=module.kernels())
-def name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(scope="module")
+def package() -> Path:
+    return deb.made()
 
 
 @pytest.fixture(scope="module")
-def made(name: str) -> Path:
-    """What installing the package on this stock kernel makes."""
-    return module.installed(name, deb.made())
+def made(package: Path) -> Path:
+    """What installing the package on a stock kernel of the base that is tested makes."""
+    return module.installed(module.usual(USUAL_BASE), package)
 
 
 def said_of(*command: str | Path) -> str:
@@ -44,11 +45,13 @@ def fields(path: Path) -> dict[str, str]:
     return {key: value.strip() for key, value in pairs}
 
 
-def test_installing_puts_it_before_the_stock_module_and_removing_brings_that_back(made: Path) -> None:
+def test_installing_puts_it_before_the_stock_module_and_removing_brings_that_back(
+    made: Path, package: Path
+) -> None:
     before, installed, removed = (fields(made / moment) for moment in ("before", "installed", "removed"))
     assert "/kernel/net/sctp/sctp.ko" in before["filename"]
     assert "/updates/dkms/sctp.ko" in installed["filename"]
-    assert installed["version"] == deb.made().name.split("_")[1]
+    assert installed["version"] == package.name.split("_")[1]
     assert installed["vermagic"] == before["vermagic"]
     assert removed == before
     assert (made / "status").read_text() == ""
@@ -70,6 +73,11 @@ def test_every_symbol_is_one_that_the_kernel_gives_to_modules(made: Path, one: s
         assert wanted <= checked.keys()
 
 
+def test_lintian_has_nothing_to_say_of_the_package(package: Path) -> None:
+    done = subprocess.run(["lintian", str(package)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def test_the_settings_are_in_it(made: Path) -> None:
     strings = (made / "sctp.ko").read_bytes()
     assert b"rtx_policy\0" in strings
@@ -84,8 +92,8 @@ def test_the_settings_are_in_it(made: Path) -> None:
         ("struct sctp_endpoint *ep;", "long moved; struct sctp_endpoint *ep;"),
     ],
 )
-def test_structures_that_moved_are_refused(name: str, tmp_path: Path, was: str, becomes: str) -> None:
-    base = next(base for base in deb.bases_with_series() if base.name == name.rpartition("-")[2])
+def test_structures_that_moved_are_refused(tmp_path: Path, was: str, becomes: str) -> None:
+    base = find_base(USUAL_BASE)
     shutil.copy(deb.TEMPLATE / "dkms" / "Makefile", tmp_path)
     point = point_release(origin(base).version)
     deb.module_sources(unpacked(base), load_series(base.name), point, "1.0", tmp_path / base.name)
@@ -94,4 +102,4 @@ def test_structures_that_moved_are_refused(name: str, tmp_path: Path, was: str, 
     assert was in text
     header.write_text(text.replace(was, becomes))
     with pytest.raises(Problem, match="sctp-multipath: this kernel reads SCTP's structures at other places"):
-        module.compile_sources(name, tmp_path)
+        module.compile_sources(module.usual(base.name), tmp_path)
