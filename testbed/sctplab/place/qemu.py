@@ -173,6 +173,7 @@ def machines(spec: RunSpec) -> list[Machine]:
             image(MIDDLE_IMAGE),
             nics=tuple(Nic(USUAL_NIC, f"{path.name}-{host}") for host in CARDS),
             memory_mb=MIDDLE_MB,
+            lean=True,
         )
         for path in paths
     ]
@@ -187,6 +188,7 @@ def host_machine(spec: RunSpec, host: str) -> Machine:
         kernel_folder(spec.build, flavour, base) if spec.build in VARIANTS else None,
         tuple(Nic(model, f"{path.name}-{host}") for path in spec.topology.paths),
         HOST_MB[spec.build],
+        lean=True,
     )
 
 
