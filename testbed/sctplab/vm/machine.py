@@ -20,7 +20,7 @@ MOST_NICS = 8
 # seems to have jumped has not.
 KERNEL = (
     *("root=/dev/vda", "rw", "console=ttyS0", "panic=-1", "mitigations=off", "tsc=reliable"),
-    *("nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1"),
+    *("no_timer_check", "nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1"),
 )
 INIT = Path(__file__).with_name("init.sh")
 LEAN = ("init=/bin/sh", "--", "/dev/vdb")
