@@ -119,6 +119,11 @@ def test_a_peer_that_restarts(tmp_path: Path) -> None:
     assert 0.25 < found.share("path2") < 0.75
 
 
+def test_an_abort_in_mid_transfer(tmp_path: Path) -> None:
+    found = carry_out("abort", tmp_path, two())
+    assert "ABORT" in found.kinds() and 0.25 < found.share("path2") < 0.75
+
+
 def test_addresses_that_come_and_go(tmp_path: Path) -> None:
     settings = {"addip_enable": "1", "addip_noauth_enable": "1"}
     found = carry_out("addresses", tmp_path, paths(10, 35, 20, rate_mbit=RATE, queue_pkts=60), settings)

@@ -88,6 +88,20 @@ def test_without_a_router_the_hosts_shape_what_they_receive(tmp_path: Path) -> N
         )
 
 
+def test_a_conductor_that_is_silent_is_given_up(tmp_path: Path, everything: Path) -> None:
+    """As when its network is gone: stopped, with all connections open."""
+    conductor = "$(pgrep -f '[s]ctplab.conduct')"
+    script = (
+        f"{LAB} run {everything} {REMOTE} --out {tmp_path}/out & until ip -n mid-path1 link | grep -q 'to-host1.*DOWN';"
+        f" do sleep 0.1; done; kill -STOP {conductor}; sleep 8; tc -n mid-path1 qdisc; sleep 4; ip -n mid-path1 addr;"
+        f" echo now; tc -n mid-path1 qdisc; kill -KILL $! {conductor}"
+    )
+    done = on_site([script], tmp_path)
+    before, _, now = done["ended"][0]["output"].partition("now")
+    assert "netem" in before and "netem" not in now
+    assert left_over(done) == []
+
+
 VICTIMS = {
     "laboratory": "$!",
     "conductor": "$(pgrep -f '[s]ctplab.conduct')",

@@ -90,6 +90,32 @@ def shutdown(hosts: Hosts) -> None:
     expect(inbox.by_stream(), {0: list(range(500))})
 
 
+def abort(hosts: Hosts) -> None:
+    """In mid transfer, by either side: the other is told at once, and the next association is none the worse."""
+    server = hosts.listening()
+    for aborting in (0, 1):
+        ends = connected(hosts, server)
+        for sock in ends:
+            send(sock, range(500))
+        received(ends[1], 100)
+        ends[aborting].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        ends[aborting].close()
+        moment = time.time()
+        until_reset(ends[1 - aborting])
+        assert time.time() - moment < 1, f"told after {time.time() - moment} s"
+    both_ways(*connected(hosts, server), 300)
+
+
+def until_reset(sock: socket.socket) -> None:
+    """Read what had arrived before; an end of any other kind is wrong."""
+    try:
+        while sock.recv(1 << 16):
+            pass
+    except ConnectionResetError:
+        return
+    raise AssertionError("the association ended without an ABORT")
+
+
 def peeling_off(hosts: Hosts) -> None:
     """In mid transfer, both ways."""
     server = hosts.listening(many=True)
@@ -234,6 +260,7 @@ CASES: dict[str, Callable[[Hosts], None]] = {
         at_once,
         restart,
         shutdown,
+        abort,
         peeling_off,
         one_to_many,
         addresses,
