@@ -10,10 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from sctplab import scenario
 from sctplab.cli import Parser, interrupt, whole
 from sctplab.errors import LabError
+from sctplab.model import BUILDS, FLAVOURS, USUAL_BASE
 from sctplab.place.base import RunError
-from sctplab.vm import limits
+from sctplab.vm import limits, site
 from sctplab.vm.machine import MODELS, Machine, Nic, image
 from sctplab.vm.running import Running, running
 
@@ -41,6 +43,12 @@ def parser() -> argparse.ArgumentParser:
         option("--copy", type=Path, action="append", default=[], metavar="FILE", help="into /root of each")
         option("--lean", action="store_true", help="with sshd and nothing else: starts sooner")
         option("--memory", type=whole(128), default=768, metavar="MB")
+    own = commands.add_parser("site", help="a scenario's machines, set up as one's own, for place remote")
+    own.add_argument("scenario", help="name, or path of a .toml file: its topology counts")
+    own.add_argument("--kernel", choices=FLAVOURS, default="stock", help="of host1 (default: stock)")
+    own.add_argument("--base", default=USUAL_BASE, help="of host1's kernel (default: %(default)s)")
+    own.add_argument("--build", choices=BUILDS, default="debian", help="default: the distribution's own")
+    own.add_argument("--peer", metavar="FLAVOUR-BASE", help="kernel of host2 where it is another")
     rates.set_defaults(machines=2, nics=",".join(MODELS))
     run.add_argument("--limit", type=whole(1), default=600, metavar="S", help="of the script (default: 600)")
     run.add_argument("script", type=Path, help="runs as root in /root; from there `ssh vm2` does not lead on")
@@ -70,8 +78,22 @@ def machines(options: argparse.Namespace) -> list[Machine]:
     ]
 
 
+def own_site(options: argparse.Namespace) -> int:
+    """The machines of a scenario, until interrupted."""
+    found = scenario.load(scenario.find(options.scenario))
+    flavour = (options.kernel,)
+    choice = scenario.Choice(flavour, options.base, "qemu", 1, build=options.build, peer=options.peer)
+    spec = scenario.expand(found, {}, choice)[0]
+    with tempfile.TemporaryDirectory(prefix="vm-") as name, site.site(spec, Path(name)) as (inventory, _):
+        print(inventory, flush=True)
+        signal.pause()
+    return 0
+
+
 def carry_out(options: argparse.Namespace) -> int:
     """Start the machines and do what was asked; the exit code."""
+    if options.command == "site":
+        return own_site(options)
     if options.command == "run" and not options.script.is_file():
         raise LabError(f"{options.script}: not found; expected a script")
     wanted = machines(options)
