@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-long kernel deb series clean
+.PHONY: help demo test check test-long kernel deb series kernel-deb clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -29,6 +29,9 @@ deb: ## the package sctp-multipath-dkms, which puts SCTP with the series into st
 
 series: ## the series of each base as mail for git am, with a cover letter, in build/series/
 	@tools/build/series
+
+kernel-deb: ## a bootable kernel with the series as Debian packages; CONFIG=file, or Debian's configuration (hours)
+	@tools/build/kernel-deb $(if $(CONFIG),--config $(CONFIG))
 
 clean: ## remove build/ and results/; the cache outside the checkout stays
 	@rm -rf build results
