@@ -99,6 +99,8 @@ def perform(job: Job, bench: Bench) -> dict[str, Any]:
 def in_place(spec: RunSpec, bench: Bench, kernel: Kernel, folder: Path) -> tuple[Ended, dict[str, Any]]:
     """Let the place carry out the plan in FOLDER; the agent's result is {} when there is none."""
     place = get(spec.place)
+    if bench.processes.stopped:  # by another run, since this one was taken up
+        raise KeyboardInterrupt
     place.ready(spec, kernel)
     made = place.plan(spec, str(bench.tools.mpflow))
     (folder / "plan.json").write_text(json.dumps({**plan.as_json(made), "path": str(bench.tools.iproute2)}))
