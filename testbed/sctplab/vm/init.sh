@@ -6,6 +6,7 @@ for kind in proc:/proc sysfs:/sys tmpfs:/run tmpfs:/dev/shm devpts:/dev/pts debu
 	mkdir -p "${kind#*:}"
 	mountpoint -q "${kind#*:}" || mount -t "${kind%:*}" "${kind%:*}" "${kind#*:}"
 done
+mount -o remount,exec /run # where the agent and its programs are put
 mkdir -p /run/sshd /run/lock
 modprobe -aq virtio_net e1000e igb
 for card in /sys/class/net/eth*; do
