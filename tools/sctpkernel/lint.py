@@ -169,6 +169,8 @@ def new_warnings(
 def check_series(base: Base, each: bool) -> list[str]:
     """What compiler and sparse say about the series of a base only, or about any patch of it in turn."""
     series = load_series(base.name)
+    if not series:
+        raise Problem(f"base {base.name} has no series yet: run tools/patch/bump {base.name}")
     need_space(cache_root(), LINT_GB, "lint")
     found: list[str] = []
     with locked(cache_root() / "lock" / f"lint-{base.name}.lock"):
