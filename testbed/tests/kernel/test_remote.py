@@ -92,9 +92,10 @@ def test_a_conductor_that_is_silent_is_given_up(tmp_path: Path, everything: Path
     """As when its network is gone: stopped, with all connections open."""
     conductor = "$(pgrep -f '[s]ctplab.conduct')"
     script = (
-        f"{LAB} run {everything} {REMOTE} --out {tmp_path}/out & until ip -n mid-path1 link | grep -q 'to-host1.*DOWN';"
-        f" do sleep 0.1; done; kill -STOP {conductor}; sleep 8; tc -n mid-path1 qdisc; sleep 4; ip -n mid-path1 addr;"
-        f" echo now; tc -n mid-path1 qdisc; kill -KILL $! {conductor}"
+        f"{LAB} run {everything} {REMOTE} --out {tmp_path}/out &"
+        " until ip -n mid-path1 link | grep -q 'to-host1.*DOWN'; do sleep 0.1; done;"
+        f" kill -STOP {conductor}; sleep 8; tc -n mid-path1 qdisc;"
+        f" sleep 4; echo now; tc -n mid-path1 qdisc; kill -KILL $! {conductor}"
     )
     done = on_site([script], tmp_path)
     before, _, now = done["ended"][0]["output"].partition("now")

@@ -91,7 +91,7 @@ def shutdown(hosts: Hosts) -> None:
 
 
 def abort(hosts: Hosts) -> None:
-    """In mid transfer, by either side: the other is told at once, and the next association is none the worse."""
+    """In mid transfer, by either side: the other is told at once, and the next association works."""
     server = hosts.listening()
     for aborting in (0, 1):
         ends = connected(hosts, server)
