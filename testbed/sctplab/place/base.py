@@ -116,7 +116,12 @@ class Processes:
         return self._stopped
 
     def run(
-        self, argv: list[str], environment: Mapping[str, str], folder: Path, wall_s: float, one_cpu: bool = True
+        self,
+        argv: list[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        wall_s: float,
+        one_cpu: bool = True,
     ) -> Ended:
         """Start ARGV in its own process group, wait, and leave no process of that group behind."""
         started = time.monotonic()
