@@ -136,9 +136,9 @@ class Lab:
 
 
 @contextmanager
-def open_lab(factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """With both kernels."""
-    with cli.bench([small_spec(kernel="patched", pcap=True), small_spec(pcap=True)]) as bench:
+def open_lab(factory: pytest.TempPathFactory, *specs: RunSpec) -> Iterator[Lab]:
+    """With both kernels, and the programs that SPECS need."""
+    with cli.bench([small_spec(kernel="patched", pcap=True), small_spec(pcap=True), *specs]) as bench:
         yield Lab(bench, lambda: factory.mktemp("run"))
 
 

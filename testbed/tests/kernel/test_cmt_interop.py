@@ -16,7 +16,7 @@ UNEQUAL = paths(10, 60, rate_mbit=2)
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with open_lab(tmp_path_factory) as opened:
+    with open_lab(tmp_path_factory, spec(UNEQUAL, Flow("main", kind="sctp-to-usrsctp"))) as opened:
         yield opened
 
 
