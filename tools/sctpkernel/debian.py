@@ -11,7 +11,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from sctpkernel.errors import FAILED, Problem, warn
@@ -146,15 +147,15 @@ def machine_lines(suites: Sequence[str], kind: str = "deb") -> list[str]:
     return suite_lines(uris, codename(), suites, kind)
 
 
-def _fetch(words: Sequence[str], kind: str, suites: Sequence[str], folder: Path) -> None:
-    """Run apt-get `words` in `folder` with nothing but `suites` configured; apt's own state is left alone.
+@contextmanager
+def _apart(kind: str, suites: Sequence[str], folder: Path) -> Iterator[list[str]]:
+    """Options for programs of apt that know `suites` and nothing else; apt's own state is left alone.
 
     apt checks the archive's signature with Debian's keys as for any other suite.
     """
     log = cache_root() / "log" / "apt.log"
     log.unlink(missing_ok=True)
-    folder = folder.absolute()
-    with tempfile.TemporaryDirectory(prefix="apt-", dir=folder) as state:
+    with tempfile.TemporaryDirectory(prefix="apt-", dir=folder.absolute()) as state:
         sources = Path(state, "sources.list")
         sources.write_text("\n".join(machine_lines(suites, kind)) + "\n")
         Path(state, "lists", "partial").mkdir(parents=True)
@@ -168,10 +169,40 @@ def _fetch(words: Sequence[str], kind: str, suites: Sequence[str], folder: Path)
             "-oAcquire::Languages=none",
             "-oAcquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
         ]
+        if not _run(["apt-get", *options, "update"], log):
+            raise Problem(f"{', '.join(suites)}: {_reason(log)}", FAILED)
+        yield options
+
+
+def _fetch(words: Sequence[str], kind: str, suites: Sequence[str], folder: Path) -> None:
+    """Run apt-get `words` in `folder` with nothing but `suites` configured."""
+    log = cache_root() / "log" / "apt.log"
+    with _apart(kind, suites, folder) as options:
         # apt-get writes what it fetches to the current directory
-        get = ["env", "-C", str(folder), "apt-get", *options]
-        if not (_run([*get, "update"], log) and _run([*get, *words], log)):
+        if not _run(["env", "-C", str(folder.absolute()), "apt-get", *options, *words], log):
             raise Problem(f"{words[-1]} cannot be fetched from {', '.join(suites)}: {_reason(log)}", FAILED)
+
+
+def highest(names: Iterable[str], pattern: str) -> str:
+    """Of the names that match `pattern`, with "*" for a number, the one with the highest; "" for none."""
+    match = re.compile(re.escape(pattern).replace(r"\*", r"([0-9.]+)")).fullmatch
+    found = {name: matched[1] for name in names if (matched := match(name))}
+    return max(found, key=lambda name: [int(part) for part in found[name].split(".")], default="")
+
+
+def newest(pattern: str, suites: Sequence[str], folder: Path) -> str:
+    """The package of `suites` that matches `pattern`, see highest(). `folder` is for a moment's use."""
+    with _apart("deb", suites, folder) as options:
+        names = subprocess.run(
+            ["apt-cache", *options, "pkgnames", pattern.partition("*")[0]],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+    name = highest(names, pattern)
+    if not name:
+        raise Problem(f"{', '.join(suites)} have no package {pattern}", FAILED)
+    return name
 
 
 def download(package: str, suites: Sequence[str], folder: Path) -> Path:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sctpkernel.debian import KEYRING, machine_lines
+from sctpkernel.debian import KEYRING, machine_lines, newest
 from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
 from sctpkernel.paths import ROOT, cache_root, locked, need_space, new_folder
 
@@ -58,26 +58,25 @@ PACKAGES = {
 
 @dataclass(frozen=True)
 class Image:
-    """A Debian release with one of its kernels; `suites` as apt knows them, the release first."""
+    """A Debian release with one of its kernels; `suites` as apt knows them, the release first.
+
+    kernel  name of its package; "*" for the highest number there is
+    """
 
     release: str
     suites: tuple[str, ...]
     kernel: str
-    headers: str
 
 
 BOOKWORM = ("bookworm", "bookworm-security")
 IMAGES = {
-    "debian-12-6.1": Image("bookworm", BOOKWORM, "linux-image-amd64", "linux-headers-amd64"),
-    "debian-12-6.12": Image("bookworm", BOOKWORM, "linux-image-6.12-amd64", "linux-headers-6.12-amd64"),
-    "debian-13-6.12": Image(
-        "trixie", ("trixie", "trixie-security"), "linux-image-amd64", "linux-headers-amd64"
-    ),
+    "debian-12-6.1": Image("bookworm", BOOKWORM, "linux-image-amd64"),
+    "debian-12-6.12": Image("bookworm", BOOKWORM, "linux-image-6.12-amd64"),
+    "debian-13-6.12": Image("trixie", ("trixie", "trixie-security"), "linux-image-amd64"),
     "debian-13-7.2": Image(
         "trixie",
         ("trixie", "trixie-security", "trixie-backports"),
-        "linux-image-amd64/trixie-backports",
-        "linux-headers-amd64/trixie-backports",
+        "linux-image-7.2.*+deb13-amd64",
     ),
 }
 
@@ -88,7 +87,6 @@ def key(name: str, image: Image, sources: Sequence[str], prepare: str) -> str:
         RECIPE,
         image.suites,
         image.kernel,
-        image.headers,
         sorted(PACKAGES),
         list(sources),
         DISK,
@@ -99,7 +97,8 @@ def key(name: str, image: Image, sources: Sequence[str], prepare: str) -> str:
 
 def bootstrap(image: Image, sources: Sequence[str], folder: Path) -> list[str]:
     """The mmdebstrap command that puts the disk, the kernel and its initramfs into `folder`."""
-    include = ",".join([*PACKAGES, image.kernel, image.headers])
+    kernel = newest(image.kernel, image.suites, folder) if "*" in image.kernel else image.kernel
+    include = ",".join([*PACKAGES, kernel, kernel.replace("-image-", "-headers-")])
     return [
         *("mmdebstrap", "--variant=minbase", "--format=null", f"--include={include}"),
         "--aptopt=Acquire::Languages \"none\"",

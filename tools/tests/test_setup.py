@@ -116,3 +116,14 @@ def test_neither_root_nor_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_to_do_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     assert setup.main([]) == 0
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["k-7.2.9+deb13-amd64", "k-7.2.12+deb13-amd64", "k-7.2.13+deb14-amd64"], "k-7.2.12+deb13-amd64"),
+        (["k-7.2.12+deb13-rt-amd64", "k-7.2.12+deb13-amd64-dbg", "k-7.3.4+deb13-amd64"], ""),
+    ],
+)
+def test_the_highest_of_several_kernels_is_taken(names: list[str], expected: str) -> None:
+    assert debian.highest(names, "k-7.2.*+deb13-amd64") == expected
