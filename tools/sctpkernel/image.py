@@ -60,7 +60,7 @@ PACKAGES = {
 class Image:
     """A Debian release with one of its kernels; `suites` as apt knows them, the release first.
 
-    kernel  name of its package; "*" for the highest number there is
+    kernel  its package as apt-get takes it; "*" for the highest number there is
     """
 
     release: str
@@ -76,7 +76,7 @@ IMAGES = {
     "debian-13-7.2": Image(
         "trixie",
         ("trixie", "trixie-security", "trixie-backports"),
-        "linux-image-7.2.*+deb13-amd64",
+        "linux-image-7.2.*+deb13-amd64/trixie-backports",
     ),
 }
 
@@ -97,7 +97,10 @@ def key(name: str, image: Image, sources: Sequence[str], prepare: str) -> str:
 
 def bootstrap(image: Image, sources: Sequence[str], folder: Path) -> list[str]:
     """The mmdebstrap command that puts the disk, the kernel and its initramfs into `folder`."""
-    kernel = newest(image.kernel, image.suites, folder) if "*" in image.kernel else image.kernel
+    kernel, slash, suite = image.kernel.partition("/")
+    if "*" in kernel:
+        kernel = newest(kernel, image.suites, folder)
+    kernel += slash + suite
     include = ",".join([*PACKAGES, kernel, kernel.replace("-image-", "-headers-")])
     return [
         *("mmdebstrap", "--variant=minbase", "--format=null", f"--include={include}"),
