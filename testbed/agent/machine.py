@@ -25,12 +25,12 @@ from typing import Any
 import counters
 from commands import Command, CommandFailed, run_all
 from guard import Guard
+from links import await_links
 from run import Conductor, be_punctual, left_behind, start_captures, stop_captures
 from undo import way_back
 
 HERE = ""  # the network namespace that the agent was started in
 BACK = "back"
-NET, IFF_UP, LINK_UP_S = "/sys/class/net", 1, 8
 FREED_S = 10  # for associations to end by themselves
 PIECE = 1 << 20
 NOTHING: dict[str, Any] = {
@@ -135,8 +135,9 @@ class Machine(Conductor):
 
     def do_commands(self, order: dict[str, Any]) -> dict[str, Any]:
         """Carry out commands, each with its way back known before."""
-        self.carry_out([{"where": HERE, "argv": argv} for argv in order["commands"]])
-        await_links({word for argv in order["commands"] for word in argv})
+        commands = [{"where": HERE, "argv": argv} for argv in order["commands"]]
+        self.carry_out(commands)
+        await_links(commands)
         return {}
 
     def carry_out(self, commands: list[Command]) -> None:
@@ -214,21 +215,6 @@ class Machine(Conductor):
             program.process.kill()
         for capture in self.captures:
             capture.kill()
-
-
-def await_links(names: set[str]) -> None:
-    """Until the interfaces among these names have come up: what is sent before is lost."""
-    until = time.monotonic() + LINK_UP_S
-    while waiting := names & {dev for dev in os.listdir(NET) if coming_up(dev)}:
-        if time.monotonic() > until:
-            raise CommandFailed(f"{min(waiting)}: no carrier after {LINK_UP_S} s; plug it in")
-        time.sleep(0.05)
-
-
-def coming_up(dev: str) -> bool:
-    """Whether somebody has set it up, but it is not."""
-    is_up = int(counters.read(f"{NET}/{dev}/flags") or "0", 16) & IFF_UP
-    return bool(is_up) and counters.read(f"{NET}/{dev}/operstate").strip() not in ("up", "unknown")
 
 
 def claim() -> socket.socket:

@@ -19,6 +19,7 @@ from typing import IO, Any, cast
 
 import counters
 from commands import Command, inside, remember_home, run_all
+from links import await_links
 from program import Program
 
 SETTLE_S = 0.1  # lets the last packets reach every capture
@@ -89,6 +90,7 @@ class Conductor:
         self.receive()
         while self.going_on() and not self.all_ready():
             self.turn()
+        await_links(self.plan["setup"])
         self.schedule(time.time())
         while self.going_on():
             self.turn()

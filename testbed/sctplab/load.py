@@ -173,8 +173,7 @@ def preparations(flow: Flow, topology: Topology, paths: tuple[str, ...]) -> tupl
     """What a flow needs beforehand beside common_commands."""
     if flow.kind in BY_KERNEL:
         return ()
-    own = mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else encapsulation(flow)
-    return (*own, command("", "sleep 0.01"))  # links come up when all is idle: the first packet would be lost
+    return mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else encapsulation(flow)
 
 
 def encapsulation(flow: Flow) -> tuple[Command, ...]:

@@ -21,9 +21,7 @@ from sctplab.load import AGENT, PYTHON
 from sctplab.model import HOSTS, RunSpec
 from sctplab.place.base import Kernel, Tools, last_line
 from sctplab.plan import Plan, make
-from sctplab.shape import command
 
-LINKS_UP = "sleep 1.1"  # the kernel takes up to a second to notice a carrier; what is sent before is lost
 APART = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
@@ -55,7 +53,7 @@ class Netns:
         """Outside of all namespaces only names and cables are made: buffers' limits there are the host's."""
         made = make(spec, mpflow)
         setup = [one for one in made.setup if one.where or one.argv[0] != "sysctl"]
-        return replace(made, setup=(*setup, command("", LINKS_UP)))
+        return replace(made, setup=tuple(setup))
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
         words = [*PYTHON, str(AGENT / "netns.py"), folder, str(AGENT / "run.py")]

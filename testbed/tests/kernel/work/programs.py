@@ -10,8 +10,9 @@ import subprocess
 import time
 from typing import Any
 
-from commands import run_all
+from commands import remember_home, run_all
 from counters import sctp_sysctls
+from links import await_links
 
 PAUSE_S = 1  # lets associations end; as long as the package's own loop waits
 
@@ -33,6 +34,8 @@ def run(program: str, limit_s: float) -> dict[str, Any]:
 
 
 def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
+    remember_home()
     run_all(plan["setup"])
+    await_links(plan["setup"])
     programs = {os.path.basename(path): run(path, plan["limit_s"]) for path in plan["programs"]}
     return {"status": "ok", "programs": programs, "sysctls": sctp_sysctls("")}

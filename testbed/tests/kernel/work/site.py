@@ -4,16 +4,22 @@
 import os
 import re
 import subprocess
-import time
 from typing import Any
 
 from commands import inside, remember_home, run_all
+from links import await_links
 
 LOOKS = (
     *("ip -d addr", "ip route show table all", "ip -6 route show table all", "ip rule", "ip -6 rule"),
     *("ip neigh", "tc qdisc", "sysctl net", "ls /run"),
 )
 MOVES = r"(?m)^.*(entropy|valid_lft).*\n| expires \S+"
+
+
+def seen(look: str) -> str:
+    """What a command prints; neighbours in order, which is that of a hash table."""
+    text = subprocess.run(look.split(), capture_output=True, text=True).stdout
+    return "".join(sorted(text.splitlines(keepends=True))) if look == "ip neigh" else text
 
 
 def state(machines: list[str]) -> dict[str, str]:
@@ -23,7 +29,7 @@ def state(machines: list[str]) -> dict[str, str]:
         with inside(name):
             devices = sorted(one for one in os.listdir("/sys/class/net") if one != "lo")
             looks = [*LOOKS, *(f"ethtool -k {dev}" for dev in devices)]
-            texts = [subprocess.run(one.split(), capture_output=True, text=True).stdout for one in looks]
+            texts = [seen(look) for look in looks]
         found[name] = re.sub(MOVES, "", "".join(texts))
     return found
 
@@ -32,9 +38,9 @@ def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
     """PLAN: "setup", "machines" (namespaces), "scripts", "environment", "inventory" for /run/inventory."""
     remember_home()
     run_all(plan["setup"])
+    await_links(plan["setup"])
     with open("/run/inventory", "w", encoding="utf-8") as out:
         out.write(plan["inventory"])
-    time.sleep(2)  # links come up when all is idle
     environment = {**os.environ, **plan["environment"]}
     before, ended = state(plan["machines"]), []
     for script in plan["scripts"]:

@@ -5,6 +5,7 @@ The plan is that of a run, with case (a name of CASES) and addresses (of host1, 
 when all messages have arrived as they were sent; otherwise the result says what went wrong.
 """
 
+import os
 import signal
 import socket
 import struct
@@ -15,6 +16,7 @@ from typing import Any
 
 import counters
 from commands import inside, remember_home, run_all
+from links import await_links
 from messages import BINDX_ADD, BINDX_REM, RCVBUFFORCE, Hosts, Inbox, send
 from options import SCTP, associations, choose, expect, peel_off
 from run import left_behind, start_captures, stop_captures
@@ -25,6 +27,7 @@ CONFIRMED_S = 6  # heartbeats confirm all addresses
 AUTH_CHUNK, FRAGMENT_INTERLEAVE, STREAM_SCHEDULER, INTERLEAVING = 21, 18, 123, 125
 PRIMARY_ADDR, CMT_ON_OFF, CMT_USE_DAC, CMT_SCHEDULER = 6, 0x1200, 0x1201, 137
 SCHEDULERS = range(5)  # first come, priority, round robin, fair, weighted fair
+OLD_SCHEDULERS = range(3)  # before Linux 6.4
 Ends = tuple[socket.socket, socket.socket]
 
 
@@ -195,7 +198,8 @@ def slow_reader(hosts: Hosts) -> None:
 
 def interleaving(hosts: Hosts) -> None:
     """Long messages on four streams, with every stream scheduler."""
-    for scheduler in SCHEDULERS:
+    old = os.uname().release.startswith("6.1.")
+    for scheduler in OLD_SCHEDULERS if old else SCHEDULERS:
         server = hosts.listening()
         client = hosts.bound(1)
         for sock in (server, client):
@@ -294,6 +298,7 @@ def outcome(case: Callable[[Hosts], None], hosts: Hosts) -> str:
 def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
     remember_home()
     run_all(plan["setup"])
+    await_links(plan["setup"])
     objects = counters.sctp_objects()
     captures = start_captures(plan["captures"])
     said = outcome(CASES[plan["case"]], Hosts(plan["addresses"], plan["events"]))
