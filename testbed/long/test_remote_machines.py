@@ -20,7 +20,7 @@ from sctplab.vm.site import site
 from tests.lab_run import environment, lab
 
 LOOK = (
-    "ip addr | grep -v _lft; ip route show table all; ip rule; ip neigh show nud permanent; tc qdisc;"
+    "ip addr | grep -v _lft; ip route show table all; ip rule; ip neigh show nud permanent | sort; tc qdisc;"
     " ls /run | grep sctplab; sysctl net.sctp net.ipv4 2>/dev/null;"
     " for dev in /sys/class/net/data*; do ethtool -k ${dev##*/}; done"
 )

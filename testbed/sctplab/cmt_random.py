@@ -64,6 +64,7 @@ PATCHED_SETTINGS: dict[str, tuple[Any, ...]] = {
 FRAGMENT_INTERLEAVE, AUTH_CHUNK, STREAM_SCHEDULER, INTERLEAVING = 18, 21, 123, 125  # socket options
 DATA, SACK, I_DATA = 0, 3, 64  # chunks to authenticate
 STREAM_SCHEDULERS = range(5)  # first come, priority, round robin, fair capacity, weighted fair queueing
+OLD_STREAM_SCHEDULERS = {"6.1": range(3)}  # fair capacity and the like came with Linux 6.4
 
 
 def runs(seed: int, kernel: str, choice: Choice, cell: dict[str, Any]) -> list[RunSpec]:
@@ -82,7 +83,7 @@ def spec(seed: int, kernel: str, choice: Choice) -> RunSpec:
     seconds = min(draw.between("seconds", *SECONDS), MOST_MB * 8 / total_mbit)
     drawn = outages.schedule(names(topology), seconds, True, draw.source("schedule")) if broken else []
     flows = [
-        flow(draw, f"flow{i}", total_mbit, seconds, options)
+        flow(draw, f"flow{i}", total_mbit, seconds, options, choice.base)
         for i in range(1, draw.one("flows", (1, 1, 1, 2)) + 1)
     ]
     known = STOCK_SETTINGS if kernel == "stock" else {**STOCK_SETTINGS, **PATCHED_SETTINGS}
@@ -151,7 +152,9 @@ def option_settings(options: dict[str, bool]) -> dict[str, int]:
     return found
 
 
-def flow(draw: Draw, name: str, total_mbit: float, seconds: float, options: dict[str, bool]) -> Flow:
+def flow(
+    draw: Draw, name: str, total_mbit: float, seconds: float, options: dict[str, bool], base: str
+) -> Flow:
     """As fast as the socket takes it, or at a steady pace; as much as the paths carry in SECONDS at most."""
     buffers_kb = (64, 256, 1024, 16384)
     sndbuf_kb, rcvbuf_kb = (draw.one(f"{name} {which}", buffers_kb) for which in ("sndbuf", "rcvbuf"))
@@ -174,7 +177,7 @@ def flow(draw: Draw, name: str, total_mbit: float, seconds: float, options: dict
         nodelay=draw.one(f"{name} nodelay", (False, True)),
         sack_delay_ms=draw.one(f"{name} sack delay", (0, 40, 200, 200)),
         sack_freq=draw.one(f"{name} sack freq", (1, 2, 2, 4)),
-        sockopts=tuple(sender_options(draw, name, streams, options)) or None,
+        sockopts=tuple(sender_options(draw, name, streams, options, base)) or None,
         receiver_sockopts=tuple(receiver_options(options)) or None,
     )
 
@@ -188,13 +191,14 @@ def amount(draw: Draw, name: str, message_b: int, total_mbit: float, seconds: fl
     return {"interval_ms": interval_ms, "messages": math.ceil(seconds * 1000 / interval_ms) + 1}
 
 
-def sender_options(draw: Draw, name: str, streams: int, options: dict[str, bool]) -> Iterator[str]:
+def sender_options(draw: Draw, name: str, streams: int, options: dict[str, bool], base: str) -> Iterator[str]:
     if options["interleaving"]:
         yield from interleaving()
     if options["auth"]:
         yield authenticated(SACK)
     if streams > 1:
-        yield association(STREAM_SCHEDULER, draw.one(f"{name} scheduler", tuple(STREAM_SCHEDULERS)))
+        known = OLD_STREAM_SCHEDULERS.get(base, STREAM_SCHEDULERS)
+        yield association(STREAM_SCHEDULER, draw.one(f"{name} scheduler", tuple(known)))
 
 
 def receiver_options(options: dict[str, bool]) -> Iterator[str]:

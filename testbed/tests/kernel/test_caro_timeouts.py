@@ -224,4 +224,4 @@ def test_pmr_0_gains_where_the_primary_loses_twice(tell: Tell) -> None:
 def test_nobody_gains_where_both_paths_lose(tell: Tell) -> None:
     """Scenario 4: TSN 1 waits for two timers with either threshold."""
     pmr0, pmr1 = (tell(pmr, primary=LOST, alternate=LOST).metrics for pmr in (0, 1))
-    assert pmr0["max_message_delay_s"] == pmr1["max_message_delay_s"]
+    assert pmr0["max_message_delay_s"] == pytest.approx(pmr1["max_message_delay_s"], abs=1e-4)
