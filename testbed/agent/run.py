@@ -22,6 +22,7 @@ from commands import Command, inside, remember_home, run_all
 from links import await_links
 from program import Program
 
+BEHIND_TICK_NS = 1_000_000  # a start is not to race with the tick that it follows
 SETTLE_S = 0.1  # lets the last packets reach every capture
 FREED_S, FREED_POLL_S = 1000, 10  # virtual time for associations to end by themselves
 CAPTURE_READY = b"listening on"
@@ -91,9 +92,20 @@ class Conductor:
         while self.going_on() and not self.all_ready():
             self.turn()
         await_links(self.plan["setup"])
-        self.schedule(time.time())
+        self.schedule(self.await_phase())
         while self.going_on():
             self.turn()
+
+    def await_phase(self) -> float:
+        """Sleep until a moment to start at, if there are such; when it is.
+
+        How long a run takes to get ready differs from one computer or kernel to the next, and timers expire
+        at ticks, long ones at every 64th: the same run would go another way elsewhere.
+        """
+        step_ns = self.plan["start_every_ns"]
+        if step_ns:
+            time.sleep((step_ns - time.time_ns() % step_ns + BEHIND_TICK_NS) / 1e9)
+        return time.time()
 
     def receive(self) -> None:
         for flow in self.with_role("receiver"):

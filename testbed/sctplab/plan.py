@@ -63,6 +63,7 @@ class Plan:
     links: tuple[tuple[str, str], ...]
     sample_ms: int
     virtual_limit_s: float
+    start_every_ns: int = 0  # the first flow starts at a multiple of this; 0: as soon as all is ready
     site: Site | None = None
 
     @property

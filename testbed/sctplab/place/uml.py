@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from sctplab.errors import LabError
@@ -23,6 +24,7 @@ ROOT = AGENT.parent.parent
 BUILD = ROOT / "tools" / "build" / "kernel"
 VARIANTS = {"plain": "uml", "debug": "debug"}  # what tools/build/kernel calls them
 MEMORY_MB = 512
+PHASE_NS = 5_120_000_000  # 512 ticks: timers of up to 40 s expire at every tick, every 8th or every 64th
 EPOCH_NS = 1_700_000_000_000_000_000  # every run starts at this moment
 
 
@@ -46,7 +48,7 @@ class Uml:
         return FLAVOURS, USUAL_BASE
 
     def plan(self, spec: RunSpec, mpflow: str) -> Plan:
-        return make(spec, mpflow)
+        return replace(make(spec, mpflow), start_every_ns=PHASE_NS)
 
     def kernel(self, spec: RunSpec) -> Kernel:
         words = ["--base", spec.base, "--flavour", spec.kernel, "--variant", VARIANTS[spec.build]]
