@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from sctplab.model import Event, Flow, RunSpec, Topology
@@ -69,9 +68,10 @@ def test_no_burst_is_longer_than_max_burst(scheduler: str, lab: Lab) -> None:
 @pytest.mark.parametrize("scheduler", ["round-robin", "primary-first", "lowest-rtt"])
 def test_lost_sacks_cause_no_burst(scheduler: str, lab: Lab) -> None:
     """When one arrives after several were lost, it acknowledges more than Max.Burst packets."""
+    deaf = {"direction": "reverse", "values": {"loss_pct": 60}}
+    events = tuple(Event(0.5, "change", name, **deaf) for name in ("path1", "path2"))
     both = paths(10, 23.7, rate_mbit=RATE)
-    deaf = [replace(one, reverse=replace(one.reverse, loss_pct=60)) for one in both.paths]
-    seen = lab.see(spec(Topology(tuple(deaf)), bulk(1), {"cmt_scheduler": scheduler}))
+    seen = lab.see(spec(both, bulk(1), {"cmt_scheduler": scheduler}, events=events))
     for name in ("path1", "path2"):
         assert most_at_once(seen.new, name) <= MOST_AT_ONCE
 
