@@ -18,6 +18,8 @@ INSTALL_S = 3600.0  # compiling on an emulated processor
 TRANSFER_S = 1200.0
 ADDRESSES = {"first": ("10.1.0.1", "10.2.0.1"), "second": ("10.1.0.2", "10.2.0.2")}
 PROFILE = "/usr/share/sctp-multipath/sysctl/25-cmt.conf"
+BUFFERS = "sysctl -w net.core.rmem_max=33554432 net.core.wmem_max=33554432"  # as Documentation/cmt.rst says
+BUFFER_B = 4_194_304
 ACTIVE = "/etc/sysctl.d/60-sctp-multipath.conf"
 
 
@@ -54,7 +56,7 @@ def install(vm: Running, package: Path, compiled: Path | None) -> None:
 
 def use(vm: Running) -> None:
     """Load the module with a profile in place: udev applies it."""
-    vm.need(f"cp {PROFILE} {ACTIVE} && modprobe sctp")
+    vm.need(f"cp {PROFILE} {ACTIVE} && modprobe sctp && {BUFFERS}")
     vm.need("until [ $(cat /proc/sys/net/sctp/cmt) = 1 ]; do sleep 0.2; done")
     said = vm.need("sctp-multipath 2>&1")
     assert "SCTP      multipath, loaded" in said, said
@@ -72,7 +74,7 @@ def last_event(vm: Running, file: str) -> dict[str, Any]:
 def transfer(sender: Running, receiver: Running) -> tuple[dict[str, Any], dict[str, Any]]:
     """Send BYTES over both cards, pull a cable of the receiver on the way; the results of both ends."""
     own, peer = (",".join(ADDRESSES[vm.machine.name]) for vm in (sender, receiver))
-    options = f"--port 5000 --timeout {TRANSFER_S:.0f}"
+    options = f"--port 5000 --timeout {TRANSFER_S:.0f} --sndbuf {BUFFER_B} --rcvbuf {BUFFER_B}"
     receiver.need(f"mpflow recv --bind {peer} {options} >recv 2>&1 </dev/null &")
     receiver.need("until grep -q ready recv; do sleep 0.2; done")
     sender.need(f"mpflow send --bind {own} --to {peer} --bytes {BYTES} {options} >send 2>&1 </dev/null &")
