@@ -37,6 +37,7 @@ MIDDLE_IMAGE = "debian-13-6.12"
 IMAGES = {"6.1": "debian-12-6.1", "6.12": "debian-12-6.12", "7.2": "debian-13-7.2"}
 HOST_MB = {"plain": 512, "debug": 1536, "debian": 512}
 MIDDLE_MB = 384
+DEPMOD_S = 300.0  # it reads all modules of Debian's kernel
 USUAL_MTU = 1500
 USUAL_NIC = "virtio"
 CARDS = {"host1": "data1", "host2": "data2"}  # of a middle, by the host at the other end
@@ -128,7 +129,7 @@ def put_module(vm: Running, name: str) -> None:
     folder = Path(last_line([str(MODULE), name], f"tools/build/module {name}"))
     target = f"/lib/modules/{vm.need('uname -r').strip()}/updates"
     vm.put(sorted(folder.glob("*.ko")), target)
-    vm.need("depmod && modprobe sctp && test -e /proc/sys/net/sctp/rtx_policy")
+    vm.need("depmod && modprobe sctp && test -e /proc/sys/net/sctp/rtx_policy", DEPMOD_S)
 
 
 def names(topology: Topology) -> Names:
