@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Place remote against virtual machines reached by SSH: Debian's kernels, one with the drop-in module."""
+"""Place remote against virtual machines reached by SSH: Debian's kernels, both with the drop-in module."""
 
 import json
 import os
@@ -29,9 +29,9 @@ Site = tuple[Path, Mapping[str, Running]]
 
 
 def spec() -> RunSpec:
-    """A patched host1, a stock host2 with an older kernel."""
+    """Two kernels, each with the drop-in module."""
     found = scenario.load(scenario.find("places-cut"))
-    choice = scenario.Choice(("patched",), "6.12", "remote", 1, build="debian", peer="stock-6.1")
+    choice = scenario.Choice(("patched",), "6.12", "remote", 1, build="debian", peer="patched-6.1")
     return scenario.expand(found, {}, choice)[0]
 
 
@@ -47,7 +47,7 @@ def state(vms: Mapping[str, Running]) -> dict[str, str]:
 
 def words(machines: Site, out: Path) -> list[str]:
     where = ["--place", "remote", "--inventory", str(machines[0])]
-    kernels = ["--kernel", "patched", "--peer", "stock-6.1"]
+    kernels = ["--kernel", "patched", "--peer", "patched-6.1"]
     return ["run", "places-cut", *where, *kernels, "--set", "pmr=5", "--out", str(out)]
 
 
@@ -65,7 +65,7 @@ def test_runs_leave_the_machines_as_they_were(machines: Site, tmp_path: Path) ->
     for path in (tmp_path / "records").glob("*.json"):
         record: dict[str, Any] = json.loads(path.read_text())
         assert record["flows"][0]["receiver"]["content"] == "ok"
-        assert record["kernel"]["flavour"] == "patched" and record["kernel"]["host2"]["flavour"] == "stock"
+        assert record["kernel"]["base"] == "6.12" and record["kernel"]["host2"]["base"] == "6.1"
         assert set(record["clocks"]) == {one.name for one in inventory.read(str(machines[0])).machines}
 
 
