@@ -133,20 +133,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     group.add_argument(
         "--iproute2",
         action="store_true",
-        help="print the folder with sbin/ip and sbin/tc of the newer iproute2",
+        help="only that: print the folder with sbin/ip and sbin/tc of it",
     )
     parser.add_argument(
         "--with", dest="extra", choices=extras(), help="also what one purpose alone needs: %(choices)s"
     )
     given = parser.parse_args(arguments)
+    if given.iproute2:  # without the rest: a machine that only runs scenarios needs no compilers
+        print(ensure_iproute2())
+        return 0
     ensure_packages(given.extra)
     ensure_package(load_bases()[reference_base()])
     python = ensure_venv(given.extra)
-    iproute2 = ensure_iproute2()
+    ensure_iproute2()
     if given.python:
         print(python)
-    if given.iproute2:
-        print(iproute2)
     return 0
 
 
