@@ -77,7 +77,8 @@ def offloads(found: re.Match[str]) -> list[Argv]:
     single = [line for line, below in zip(lines, [*lines[1:], ""], strict=True)
               if line.startswith("\t") or not below.startswith("\t")]  # fmt: skip
     features = [line.split() for line in single if line and "[fixed]" not in line]
-    words = [word for name, value, *_ in features for word in (name.rstrip(":"), value)]
+    # "off [requested on]": another one has to be on for it
+    words = [word for name, *state in features for word in (name.rstrip(":"), state[-1].rstrip("]"))]
     return [["ethtool", "-K", found["dev"], *words]] if words else []
 
 
