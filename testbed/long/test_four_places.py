@@ -41,21 +41,8 @@ def run(out: Path, *words: str) -> None:
 def bring_laboratory(vm: Running, folder: Path) -> None:
     """This checkout, its Python environment and its tools, at the same places as here."""
     build_mpflow(False)
-    listed = subprocess.run(
-        [
-            "git",
-            "-C",
-            str(ROOT),
-            "ls-files",
-            "-z",
-            "testbed",
-            "tools",
-            "patches/bases.toml",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split("\0")
+    words = ["git", "-C", str(ROOT), "ls-files", "-z", "testbed", "tools", "patches/bases.toml"]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split("\0")
     files = [*(str(ROOT / name) for name in listed if name), str(mpflow_path().parent)]
     cached = [sys.prefix, str(cache_root() / "iproute2")]
     bundle = folder / "laboratory.tar"
@@ -71,17 +58,7 @@ def in_namespaces(folder: Path, out: Path) -> None:
         vm = vms["host"]
         qemu.put_module(vm, name)
         bring_laboratory(vm, folder)
-        words = [
-            sys.executable,
-            "-m",
-            "sctplab",
-            "run",
-            SCENARIO,
-            "--place",
-            "netns",
-            "--out",
-            "/root/out",
-        ]
+        words = [sys.executable, "-m", "sctplab", "run", SCENARIO, "--place", "netns", "--out", "/root/out"]
         where = f"SCTPMP_CACHE={shlex.quote(str(cache_root()))} PYTHONPATH={ROOT}/testbed"
         vm.need(f"cd {ROOT} && {where} {shlex.join(words)}", LAB_S)
         vm.get(["/root/out/records"], out)
@@ -104,7 +81,4 @@ def test_one_scenario_in_four_places(tmp_path: Path) -> None:
     places, variants = {place for place, _ in found}, {variant for _, variant in found}
     assert places == {"uml", "qemu", "remote", "netns"} and len(found) == 4 * len(variants)
     for (place, variant), goodput in found.items():
-        assert goodput == pytest.approx(found["uml", variant], rel=CLOSE), (
-            place,
-            variant,
-        )
+        assert goodput == pytest.approx(found["uml", variant], rel=CLOSE), (place, variant)
