@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0
+"""CMT on a local network, whose round trips are a fraction of a tick: what a second link brings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sctplab import cli, runner, scenario
+from sctplab.model import RunSpec
+from tests.failover_run import perform
+
+pytestmark = pytest.mark.kernel
+LINK1_MBIT = 1000
+
+
+def lan(link2_mbit: float, buffer_kb: float) -> RunSpec:
+    """20 MB with per-path SACKs."""
+    factors: dict[str, tuple[Any, ...]] = {
+        "rate2_mbit": (link2_mbit,),
+        "buffer_kb": (buffer_kb,),
+        "size_mb": (20,),
+    }
+    choice = scenario.Choice(kernels=("patched",), repeat=1)
+    specs = scenario.expand(scenario.load(scenario.find("cmt-lan")), factors, choice)
+    return next(one for one in specs if one.variant == "cmt-per-path")
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[runner.Bench]:
+    with cli.bench([lan(LINK1_MBIT, 104)]) as made:
+        yield made
+
+
+@pytest.mark.parametrize("link2_mbit", [100, 200, 1000])
+def test_a_second_link_is_a_gain_with_default_buffers(link2_mbit: float, bench: runner.Bench) -> None:
+    """More than the first link can carry alone, however slow the second is."""
+    share = perform(bench, lan(link2_mbit, 104))["metrics"]["capacity_share"]
+    assert share * (LINK1_MBIT + link2_mbit) > LINK1_MBIT
+
+
+def test_the_peers_window_does_not_hold_back_what_was_lost(bench: runner.Bench) -> None:
+    """Two queues overflow at once: more gaps than a SACK has room for, and a window that seems shut."""
+    metrics = perform(bench, lan(LINK1_MBIT, 4096))["metrics"]
+    assert metrics["fast_rtx"] > 0
+    assert metrics["t3_timeouts"] == 0
