@@ -27,6 +27,13 @@ def lan(link2_mbit: float, buffer_kb: float) -> RunSpec:
     return next(one for one in specs if one.variant == "cmt-per-path")
 
 
+def metrics_of(bench: runner.Bench, spec: RunSpec) -> dict[str, Any]:
+    made = perform(bench, spec)
+    assert made["status"] == "ok", made["reason"]
+    found: dict[str, Any] = made["metrics"]
+    return found
+
+
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
     with cli.bench([lan(LINK1_MBIT, 104)]) as made:
@@ -36,12 +43,12 @@ def bench() -> Iterator[runner.Bench]:
 @pytest.mark.parametrize("link2_mbit", [100, 200, 1000])
 def test_a_second_link_is_a_gain_with_default_buffers(link2_mbit: float, bench: runner.Bench) -> None:
     """More than the first link can carry alone, however slow the second is."""
-    share = perform(bench, lan(link2_mbit, 104))["metrics"]["capacity_share"]
+    share = metrics_of(bench, lan(link2_mbit, 104))["capacity_share"]
     assert share * (LINK1_MBIT + link2_mbit) > LINK1_MBIT
 
 
 def test_the_peers_window_does_not_hold_back_what_was_lost(bench: runner.Bench) -> None:
     """Two queues overflow at once: more gaps than a SACK has room for, and a window that seems shut."""
-    metrics = perform(bench, lan(LINK1_MBIT, 4096))["metrics"]
+    metrics = metrics_of(bench, lan(LINK1_MBIT, 4096))
     assert metrics["fast_rtx"] > 0
     assert metrics["t3_timeouts"] == 0
