@@ -12,10 +12,11 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from sctplab import capture, cli, runner
+from sctplab import capture, cli, runner, scenario
 from sctplab.capture import Chunk
 from sctplab.model import HOSTS, Direction, Flow, HostSettings, Path, RunSpec, Topology
 from sctplab.same import captures_differ, run_captured
+from tests.failover_run import perform
 from tests.lab_run import small_spec
 
 MESSAGE_B = 1400
@@ -61,6 +62,23 @@ def with_settings(one: RunSpec, **settings: str) -> RunSpec:
     """The run with these net.sctp.NAME at both hosts and no others."""
     chosen = {f"net.sctp.{name}": value for name, value in settings.items()}
     return replace(one, sysctl=HostSettings(chosen, chosen))
+
+
+def cell(name: str, variant: str, **factors: Any) -> RunSpec:
+    """The run of a scenario file with these values of its factors; the others have their first."""
+    loaded = scenario.load(scenario.find(name))
+    chosen = {key: values[:1] for key, values in loaded.factors.items()}
+    chosen |= {key: (value,) for key, value in factors.items()}
+    specs = scenario.expand(loaded, chosen, scenario.Choice(kernels=("patched",), repeat=1))
+    return next(one for one in specs if one.variant == variant)
+
+
+def metrics_of(bench: runner.Bench, one: RunSpec) -> dict[str, Any]:
+    """Of a run that has to be good."""
+    made = perform(bench, one)
+    assert made["status"] == "ok", made["reason"]
+    found: dict[str, Any] = made["metrics"]
+    return found
 
 
 @dataclass(frozen=True)

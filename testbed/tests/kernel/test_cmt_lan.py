@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from sctplab import cli, runner, scenario
+from sctplab import cli, runner
 from sctplab.model import RunSpec
-from tests.failover_run import perform
+from tests.cmt_run import cell, metrics_of
 
 pytestmark = pytest.mark.kernel
 LINK1_MBIT = 1000
@@ -17,21 +16,7 @@ LINK1_MBIT = 1000
 
 def lan(link2_mbit: float, buffer_kb: float) -> RunSpec:
     """20 MB with per-path SACKs."""
-    factors: dict[str, tuple[Any, ...]] = {
-        "rate2_mbit": (link2_mbit,),
-        "buffer_kb": (buffer_kb,),
-        "size_mb": (20,),
-    }
-    choice = scenario.Choice(kernels=("patched",), repeat=1)
-    specs = scenario.expand(scenario.load(scenario.find("cmt-lan")), factors, choice)
-    return next(one for one in specs if one.variant == "cmt-per-path")
-
-
-def metrics_of(bench: runner.Bench, spec: RunSpec) -> dict[str, Any]:
-    made = perform(bench, spec)
-    assert made["status"] == "ok", made["reason"]
-    found: dict[str, Any] = made["metrics"]
-    return found
+    return cell("cmt-lan", "cmt-per-path", rate2_mbit=link2_mbit, buffer_kb=buffer_kb, size_mb=20)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,9 @@ from tests.cmt_run import (
     Seen,
     bulk,
     bursts,
+    cell,
     longest_pause_s,
+    metrics_of,
     most_at_once,
     open_lab,
     path,
@@ -166,6 +168,13 @@ def test_losses_on_both_paths_at_once_are_repaired_without_a_timeout(lab: Lab) -
     assert seen.sent_again > 4
     assert seen.record["metrics"]["t3_timeouts"] == 0
     assert seen.counter("SctpMpFastRecoveries") == 2
+
+
+def test_a_retransmission_that_is_lost_is_found_without_a_timeout(lab: Lab) -> None:
+    """Queues overflow at the end of slow start, and the hole shuts the window: nothing new tells of it."""
+    metrics = metrics_of(lab.bench, cell("cmt-cut", "cmt", d2_ms=50, cut_s=600, heal_s=600))
+    assert metrics["fast_rtx"] > 0
+    assert metrics["t3_timeouts"] == 0 and metrics["max_gap_s"] < RTO_S
 
 
 CUT_S, HEAL_S = 4.0, 7.0
