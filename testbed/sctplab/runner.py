@@ -212,6 +212,10 @@ def perform_all(
     jobs: list[Job], bench: Bench, workers: int, report: Callable[[Job, dict[str, Any]], None]
 ) -> None:
     """All runs, WORKERS at a time; REPORT hears of each. An error ends what runs; nothing half-done stays."""
+    if workers == 1:  # here, where an interrupt is heard while machines start
+        for job in jobs:
+            report(job, perform(job, bench))
+        return
     with ThreadPoolExecutor(max_workers=workers) as pool:
         waiting = {pool.submit(perform, job, bench): job for job in jobs}
         try:

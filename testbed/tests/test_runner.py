@@ -4,6 +4,7 @@
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -171,6 +172,21 @@ def test_stop_leaves_no_half_done_record(
         runner.perform(job(tmp_path), bench)
     assert list((tmp_path / "records").iterdir()) == []
     assert [path.name for path in tmp_path.iterdir()] == ["records"]
+
+
+def test_an_interrupt_is_heard_while_a_place_gets_ready(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: runner.Bench
+) -> None:
+    use(monkeypatch, tmp_path, "true")
+    monkeypatch.setattr(Shell, "ready", lambda *_: time.sleep(60))
+    main = threading.main_thread().ident
+    assert main
+    threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        runner.perform_all([job(tmp_path)], bench, 1, lambda *_: None)
+    assert time.monotonic() - started < 30
+    assert list((tmp_path / "records").iterdir()) == []
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
