@@ -102,7 +102,8 @@ class Qemu:
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
         consoles = " ".join(str(self.folder / f"{host}.console") for host in HOSTS)
         conduct = (sys.executable, "-m", "sctplab.conduct", folder)
-        return ["sh", "-c", f'"$@"; tail -n 100 {consoles}', "sh", *conduct]
+        words = f"""said=$("$@" 2>&1); code=$?; tail -n 100 {consoles}; printf '%s\\n' "$said"; exit $code"""
+        return ["sh", "-c", words, "sh", *conduct]
 
     def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
         return {**os.environ, "PYTHONPATH": str(ROOT / "testbed")}
