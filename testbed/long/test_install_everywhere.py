@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The package on every stock Debian kernel there is a module for; dkms compiles it in the virtual machine."""
+"""The package on every stock Debian kernel there is a module for; dkms compiles it in one of the machines."""
 
 from pathlib import Path
 
@@ -12,4 +12,5 @@ pytestmark = pytest.mark.kernel
 
 @pytest.mark.parametrize("name", module.kernels())
 def test_stock_debian_gets_it_uses_it_and_is_stock_again(tmp_path: Path, name: str) -> None:
-    whole_way(name, tmp_path, deb.made(), None)
+    package = deb.made()
+    whole_way(name, tmp_path, package, {"second": module.installed(name, package) / "dkms.tar.gz"})

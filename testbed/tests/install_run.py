@@ -2,7 +2,7 @@
 """The package on stock Debian in virtual machines: installed, used over two network cards, removed again."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,10 +98,13 @@ def remove(vm: Running) -> None:
     assert vm.need("dkms status") == ""
 
 
-def whole_way(name: str, folder: Path, package: Path, compiled: Path | None) -> None:
-    """Install, load, see the settings, 100 MB over two cards of which one is cut, remove, stock again."""
+def whole_way(name: str, folder: Path, package: Path, compiled: Mapping[str, Path]) -> None:
+    """Install, load, see the settings, 100 MB over two cards of which one is cut, remove, stock again.
+
+    COMPILED: machine -> modules that dkms takes there; where there are none, it compiles them.
+    """
     with pair(name, folder) as vms:
-        both(vms, lambda vm: install(vm, package, compiled))
+        both(vms, lambda vm: install(vm, package, compiled.get(vm.machine.name)))
         both(vms, use)
         both(vms, connect)
         sent, received = transfer(*vms)

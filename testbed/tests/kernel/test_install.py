@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sctpkernel import deb, module
 from sctplab.model import USUAL_BASE
-from tests.install_run import whole_way
+from tests.install_run import ADDRESSES, whole_way
 
 pytestmark = pytest.mark.kernel
 
@@ -14,4 +14,5 @@ pytestmark = pytest.mark.kernel
 def test_stock_debian_gets_it_uses_it_and_is_stock_again(tmp_path: Path) -> None:
     package = deb.made()
     name = module.usual(USUAL_BASE)
-    whole_way(name, tmp_path, package, module.installed(name, package) / "dkms.tar.gz")
+    compiled = module.installed(name, package) / "dkms.tar.gz"
+    whole_way(name, tmp_path, package, dict.fromkeys(ADDRESSES, compiled))
