@@ -10,6 +10,7 @@ for captures.
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import json
 import os
@@ -139,7 +140,7 @@ class Machine:
                 raise RunError(f"{self.address.name}: no answer for {limit_s:g} s")
             data = os.read(self.stdout.fileno(), 1 << 20)
             if not data:
-                raise RunError(f"{self.address.name}: {self._complaint()}")
+                raise RunError(f"{self.address.name}: {self._complaint}")
             self.rest += data
         line, _, self.rest = self.rest.partition(b"\n")
         found: dict[str, Any] = json.loads(line)
@@ -151,8 +152,9 @@ class Machine:
             self.events.append(said)
         return "event" in said
 
+    @functools.cached_property
     def _complaint(self) -> str:
-        """Why the transport ended: its last words."""
+        """Why the transport ended: its last words, after which its pipes are closed."""
         said = self.process.communicate()[1].decode(errors="replace").strip().splitlines()
         reason = said[-1] if said else f"exit {self.process.returncode}"
         return f"{self.address.transport} {' '.join(self.address.args)}: {reason}"
@@ -161,8 +163,8 @@ class Machine:
         """Have something done; raises RunError when it failed there."""
         try:
             self._send({"do": do, **plain(request)})
-        except OSError:
-            raise RunError(f"{self.address.name}: {self._complaint()}") from None
+        except (OSError, ValueError):  # gone, closed
+            raise RunError(f"{self.address.name}: {self._complaint}") from None
         while True:
             said = self._line(limit_s)
             if self._take(said):
