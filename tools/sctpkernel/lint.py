@@ -8,6 +8,8 @@ turn only what it changes is built again: what it does not reach says what it sa
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -19,9 +21,10 @@ from pathlib import Path
 from sctpkernel.bases import Base, find_base
 from sctpkernel.errors import FAILED, Problem, run_main, warn
 from sctpkernel.fragment import Option, load_fragments, options_added, parse_config
+from sctpkernel.kernel import compiler_version
 from sctpkernel.make import begin_log, make
 from sctpkernel.paths import ROOT, cache_root, locked, need_space
-from sctpkernel.series import Patch, load_series
+from sctpkernel.series import Patch, load_series, short_id
 from sctpkernel.source import patched_tree, unpacked
 
 LINT_GB = 3.0  # trees and objects of all forms
@@ -166,22 +169,36 @@ def new_warnings(
     return found
 
 
+def good(base: Base, patches: Sequence[Patch]) -> Path:
+    """The file that is there once this compiler said nothing new about the source with `patches`."""
+    options = [option.line for option in fragment(base)]
+    inputs = [unpacked(base).name, short_id(patches, "stock"), options, repr(FORMS), compiler_version()]
+    key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:12]
+    return cache_root() / "lint" / f"{base.name}-{key}"
+
+
 def check_series(base: Base, each: bool) -> list[str]:
-    """What compiler and sparse say about the series of a base only, or about any patch of it in turn."""
+    """What compiler and sparse say about the series of a base only, or about any patch of it in turn.
+
+    What was found good before is not built again: interrupted, it goes on where it was.
+    """
     series = load_series(base.name)
     if not series:
         raise Problem(f"base {base.name} has no series yet: run tools/patch/bump {base.name}")
     need_space(cache_root(), LINT_GB, "lint")
+    counts = range(1 if each else len(series), len(series) + 1)
+    todo = [count for count in counts if not good(base, series[:count]).exists()]
     found: list[str] = []
     with locked(cache_root() / "lock" / f"lint-{base.name}.lock"):
-        stock = stock_warnings(base, FORMS)
-        first = 1 if each else len(series)
-        for count in range(first, len(series) + 1):
+        stock = stock_warnings(base, FORMS) if todo else {}
+        for count in todo:
             title = f"patch {count} of {len(series)}" if each else "with the series"
-            name = f"{series[count - 1].name}: " if each else ""
-            found += [
-                name + line for line in new_warnings(base, series[:count], stock, title, count == first)
-            ]
+            fresh = count == todo[0] or count - 1 not in todo
+            said = new_warnings(base, series[:count], stock, title, fresh)
+            if not said:
+                good(base, series[:count]).parent.mkdir(exist_ok=True)
+                good(base, series[:count]).touch()
+            found += [f"{series[count - 1].name}: {line}" if each else line for line in said]
     return found
 
 

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Warnings of a series, patch by patch: what is built, and what is not built again. No compiler runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from sctpkernel import lint
+from sctpkernel.bases import Base
+from sctpkernel.series import Patch
+
+BASE = Base("6.12", "linux-source-6.12", "supported", "", "")
+SERIES = [Patch(Path(f"{number}.patch"), f"text {number}") for number in (1, 2, 3, 4)]
+
+
+class Builds:
+    """What was built: (patches, all of it again). BAD: those with a warning."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[int, bool]] = []
+        self.bad: set[int] = set()
+
+    def new_warnings(self, _: Base, patches: Sequence[Patch], *rest: object) -> list[str]:
+        self.done.append((len(patches), bool(rest[-1])))
+        return ["off: a.c: unused"] if len(patches) in self.bad else []
+
+
+@pytest.fixture
+def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builds:
+    found = Builds()
+    monkeypatch.setenv("SCTPMP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(lint, "load_series", lambda _: SERIES)
+    monkeypatch.setattr(lint, "unpacked", lambda _: tmp_path)
+    monkeypatch.setattr(lint, "stock_warnings", lambda *_: {})
+    monkeypatch.setattr(lint, "new_warnings", found.new_warnings)
+    return found
+
+
+def test_what_was_good_is_not_built_again(builds: Builds) -> None:
+    builds.bad = {2}
+    assert lint.check_series(BASE, each=True) == ["2.patch: off: a.c: unused"]
+    assert builds.done == [(1, True), (2, False), (3, False), (4, False)]
+    builds.done.clear()
+    builds.bad.clear()
+    assert lint.check_series(BASE, each=True) == []
+    assert builds.done == [(2, True)]
+    assert lint.check_series(BASE, each=False) == []
+    assert builds.done == [(2, True)]
+
+
+def test_another_patch_in_front_is_another_source(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lint.check_series(BASE, each=True) == []
+    builds.done.clear()
+    changed = [SERIES[0], Patch(Path("2.patch"), "another text"), *SERIES[2:]]
+    monkeypatch.setattr(lint, "load_series", lambda _: changed)
+    assert lint.check_series(BASE, each=True) == []
+    assert builds.done == [(2, True), (3, False), (4, False)]
