@@ -54,9 +54,9 @@ def bring_laboratory(vm: Running, folder: Path) -> None:
 def in_namespaces(folder: Path, out: Path) -> None:
     """In a machine with the module; its records come to OUT."""
     name = qemu.IMAGES[USUAL_BASE]
-    with running([Machine("host", image(name), memory_mb=NETNS_MB)], folder) as vms:
+    with running([Machine("host", image(name), memory_mb=NETNS_MB, module=name)], folder) as vms:
         vm = vms["host"]
-        qemu.put_module(vm, name)
+        qemu.put_module(vm)
         bring_laboratory(vm, folder)
         words = [sys.executable, "-m", "sctplab", "run", SCENARIO, "--place", "netns", "--out", "/root/out"]
         where = f"SCTPMP_CACHE={shlex.quote(str(cache_root()))} PYTHONPATH={ROOT}/testbed"

@@ -19,6 +19,14 @@ def flavour(found: FOUND) -> str:
     return "patched" if OURS in found["settings"] else "stock"
 
 
+def another(spec: RunSpec, sysctls: dict[str, dict[str, str]]) -> Iterator[str]:
+    """Hosts that ran another kernel than the spec says, one line each. SYSCTLS: by host, as read."""
+    for host, values in sysctls.items():
+        ran = flavour({"settings": [key.removeprefix("net.sctp.") for key in values]})
+        if values and ran != spec.tested(host)[0]:
+            yield f"{host}: the kernel that ran is {ran}, not {spec.tested(host)[0]}"
+
+
 def base(found: FOUND) -> str:
     """6.12 of 6.12.90-1-amd64."""
     return ".".join(found["release"].split("-")[0].split(".")[:2])

@@ -213,6 +213,8 @@ def run(options: argparse.Namespace) -> int:
             for job in jobs
             if not (options.resume and record.finished(job.record, job.spec, shared.kernel(job.spec)))
         ]
+        if runner.in_real_time(specs):
+            todo.sort(key=lambda job: job.spec.kernel)  # machines stay up while the kernel is the same
         with progress(len(todo), len(jobs) - len(todo)) as shown:
             runner.perform_all(todo, shared, options.jobs or runner.default_workers(specs), shown.ended)
     return summary(shown, out, len(jobs))

@@ -288,6 +288,13 @@ class RunSpec:
     peer: str | None = field(default=None, metadata=text(PEER, "FLAVOUR-BASE, such as stock-6.1"))
     inventory: str | None = field(default=None, metadata=text(r".+", "the path of an inventory"))
 
+    def tested(self, host: str) -> tuple[str, str]:
+        """(flavour, base) of the kernel that HOST runs."""
+        if self.peer and host == HOSTS[1]:
+            flavour, _, base = self.peer.partition("-")
+            return flavour, base
+        return self.kernel, self.base
+
     def validate(self, at: At) -> None:
         unique([flow.name for flow in self.flows], at("flows"))
         if len([flow for flow in self.flows if flow.kind in WITH_USRSCTP]) > 1:

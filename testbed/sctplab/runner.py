@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sctplab import capture, collect, plan, record
+from sctplab import ability, capture, collect, plan, record
 from sctplab.checks import plain
 from sctplab.errors import LabError
 from sctplab.model import RunSpec
@@ -191,6 +191,8 @@ def verdict(spec: RunSpec, ended: Ended, result: dict[str, Any]) -> tuple[str, s
         return "failed", f"kernel: {result['warnings'][0]}"
     if result.get("left_behind"):
         return "failed", f"kernel: SCTP objects left behind: {result['left_behind']}"
+    for line in ability.another(spec, result.get("sysctls", {})):
+        return "failed", line
     for flow in result["flows"]:
         found = collect.result_of(flow["receiver"])
         for what in ("content", "order"):
@@ -236,5 +238,8 @@ def cancel(futures: dict[Future[dict[str, Any]], Job]) -> None:
 
 def default_workers(specs: list[RunSpec]) -> int:
     """As many runs at a time as there are processors; one where they share the real time."""
-    virtual = all(get(spec.place).deterministic for spec in specs)
-    return len(os.sched_getaffinity(0)) if virtual else 1
+    return 1 if in_real_time(specs) else len(os.sched_getaffinity(0))
+
+
+def in_real_time(specs: list[RunSpec]) -> bool:
+    return not all(get(spec.place).deterministic for spec in specs)

@@ -141,6 +141,20 @@ def test_a_kernel_that_complains_fails_the_run(
     assert made["kernel_log"] == ["what happened"]
 
 
+def test_another_kernel_than_the_spec_says_fails_the_run() -> None:
+    ended = Ended(returncode=0, timed_out=False, wall_s=1, console="")
+    ours, own = {"net.sctp.rtx_policy": "same"}, {"net.sctp.rto_min": "1000"}
+
+    def judged(host1: dict[str, str], host2: dict[str, str], **keys: str) -> str:
+        result = {"status": "ok", "reason": "", "flows": [], "sysctls": {"host1": host1, "host2": host2}}
+        return runner.verdict(small_spec(**keys), ended, result)[1]
+
+    assert judged(own, own, kernel="patched") == "host1: the kernel that ran is stock, not patched"
+    assert judged(ours, ours, kernel="patched", peer="stock-6.1").startswith("host2: the kernel that ran is")
+    assert judged(ours, own, kernel="patched", peer="stock-6.1") == ""
+    assert judged({}, {}, kernel="stock") == ""  # SCTP is not loaded
+
+
 @pytest.mark.parametrize("end", ["content", "order"])
 def test_a_wrong_byte_anywhere_fails_the_run(end: str) -> None:
     """Every part of a flow is judged: here the second association of a striped one."""

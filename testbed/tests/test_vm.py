@@ -68,6 +68,16 @@ def test_hosts_have_the_kernel_and_the_cards_and_middles_their_own(monkeypatch: 
     assert machine.cables(built)["path2-host1"] == [(1, 2), (4, 1)]
 
 
+def test_machines_with_the_module_are_not_those_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else runs with Debian's own SCTP and with ours would follow each other in the same ones."""
+    monkeypatch.setattr(qemu, "image", lambda name: IMAGE / name)
+    one = replace(spec(), build="debian")
+    stock, patched = (qemu.machines(replace(one, kernel=kernel)) for kernel in ("stock", "patched"))
+    assert [machine.module for machine in stock] == [""] * 4
+    assert [machine.module for machine in patched] == ["debian-12-6.12"] * 2 + [""] * 2
+    assert qemu.machines(replace(one, kernel="patched", peer="stock-6.1"))[1].module == ""
+
+
 def test_the_plan_speaks_of_the_machines_cards() -> None:
     made = qemu.PLACE.plan(spec(), "/build/mpflow")
     lines = [" ".join(one.argv) for one in made.setup if one.where == "host2"]
@@ -107,6 +117,6 @@ def test_a_table_has_columns_of_equal_width() -> None:
 
 def test_the_other_end_may_have_another_kernel() -> None:
     one = replace(spec(), kernel="patched", base="6.12", peer="stock-6.1")
-    assert [qemu.tested(one, host) for host in ("host1", "host2")] == [("patched", "6.12"), ("stock", "6.1")]
+    assert [one.tested(host) for host in ("host1", "host2")] == [("patched", "6.12"), ("stock", "6.1")]
     with pytest.raises(LabError, match="kernel base: got"):
         qemu.PLACE.refuse([replace(one, peer="stock-5.10")])

@@ -61,7 +61,7 @@ class Qemu:
                     f"{spec.scenario}: got {number} paths, expected at most {MOST_NICS} in place qemu"
                 )
             for host in HOSTS:
-                base = tested(spec, host)[1]
+                base = spec.tested(host)[1]
                 if base not in IMAGES:
                     raise LabError(
                         f"kernel base: got {base!r}, expected one of {', '.join(IMAGES)} in place qemu"
@@ -71,7 +71,7 @@ class Qemu:
         return FLAVOURS, USUAL_BASE
 
     def kernel(self, spec: RunSpec) -> Kernel:
-        folders = [kernel_folder(spec.build, *tested(spec, host)) for host in HOSTS]
+        folders = [kernel_folder(spec.build, *spec.tested(host)) for host in HOSTS]
         return Kernel(folders[0], json.loads((folders[0] / "info.json").read_text()))
 
     def plan(self, spec: RunSpec, mpflow: str) -> Plan:
@@ -89,9 +89,8 @@ class Qemu:
             self.close()
             self.folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="vms-")))
             self.vms = self.stack.enter_context(running(wanted, self.folder))
-            for host in HOSTS:
-                if spec.build == "debian" and tested(spec, host)[0] == "patched":
-                    put_module(self.vms[host], IMAGES[tested(spec, host)[1]])
+            for vm in self.vms.values():
+                put_module(vm)
             self.machines = wanted
 
     def close(self) -> None:
@@ -109,14 +108,6 @@ class Qemu:
         return {**os.environ, "PYTHONPATH": str(ROOT / "testbed")}
 
 
-def tested(spec: RunSpec, host: str) -> tuple[str, str]:
-    """(flavour, base) of the kernel that HOST runs."""
-    if spec.peer and host == HOSTS[1]:
-        flavour, _, base = spec.peer.partition("-")
-        return flavour, base
-    return spec.kernel, spec.base
-
-
 @functools.cache
 def kernel_folder(build: str, flavour: str, base: str) -> Path:
     """The folder with the kernel and info.json, made when there is none; raises RunError."""
@@ -126,13 +117,16 @@ def kernel_folder(build: str, flavour: str, base: str) -> Path:
     return Path(last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}"))
 
 
-def put_module(vm: Running, name: str) -> None:
-    """Have the distribution's kernel use the drop-in module from now on.
+def put_module(vm: Running) -> None:
+    """Have the distribution's kernel use the drop-in module from now on, where the machine is to have it.
 
     In the place of its own one, so that what depends on what stays true: depmod reads thousands of modules,
     which takes an emulated processor a minute and a half.
     """
-    folder = Path(last_line([str(MODULE), name], f"tools/build/module {name}"))
+    if not vm.machine.module:
+        return
+    words = [str(MODULE), vm.machine.module]
+    folder = Path(last_line(words, f"tools/build/module {vm.machine.module}"))
     with tempfile.TemporaryDirectory() as packed:
         for module in folder.glob("*.ko"):
             stock = Path(vm.need(f"modinfo -n {module.stem}").strip())
@@ -198,7 +192,7 @@ def machines(spec: RunSpec) -> list[Machine]:
 
 
 def host_machine(spec: RunSpec, host: str) -> Machine:
-    flavour, base = tested(spec, host)
+    flavour, base = spec.tested(host)
     model = spec.topology.nic or USUAL_NIC
     return Machine(
         host,
@@ -207,6 +201,7 @@ def host_machine(spec: RunSpec, host: str) -> Machine:
         tuple(Nic(model, f"{path.name}-{host}") for path in spec.topology.paths),
         HOST_MB[spec.build],
         lean=True,
+        module=IMAGES[base] if (spec.build, flavour) == ("debian", "patched") else "",
     )
 
 

@@ -43,7 +43,8 @@ class Nic:
 class Machine:
     """IMAGE: folder of tools/build/image. KERNEL: folder with a bzImage without modules, else the image's.
 
-    LEAN: with sshd and nothing else, which takes a third of the time to start; else as Debian is.
+    LEAN: with sshd and nothing else, which takes a third of the time to start; else as Debian is. MODULE: the
+    name of the image whose drop-in module it is to have, "" for its own SCTP.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Machine:
     memory_mb: int = 768
     cpus: int = 2
     lean: bool = False
+    module: str = ""
 
 
 @functools.cache

@@ -42,15 +42,8 @@ def prepare(spec: RunSpec, name: str, vm: Running) -> None:
     lines = [shlex.join(names.command(one).argv) for one in [*own, *qemu.mtu_commands(spec.topology)]
              if one.where == name]  # fmt: skip
     vm.need("set -e; " + "; ".join(lines))
-    if name in HOSTS:
-        load_sctp(spec, name, vm)
-
-
-def load_sctp(spec: RunSpec, host: str, vm: Running) -> None:
-    flavour, base = qemu.tested(spec, host)
-    if spec.build == "debian" and flavour == "patched":
-        qemu.put_module(vm, qemu.IMAGES[base])
-    elif spec.build == "debian":
+    qemu.put_module(vm)
+    if name in HOSTS and spec.build == "debian":
         vm.need("modprobe sctp")
 
 
