@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import plan, record, runner, toolbox
+from sctplab import cli, plan, record, runner, toolbox
 from sctplab.checks import plain
 from sctplab.model import Limits, RunSpec
 from sctplab.place.base import Ended, Kernel, Processes, RunError, Tools
@@ -195,10 +195,14 @@ def test_an_interrupt_is_heard_while_a_place_gets_ready(
     monkeypatch.setattr(Shell, "ready", lambda *_: time.sleep(60))
     main = threading.main_thread().ident
     assert main
-    threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
+    before = signal.signal(signal.SIGTERM, cli.interrupt)
+    threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGTERM)).start()
     started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        runner.perform_all([job(tmp_path)], bench, 1, lambda *_: None)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            runner.perform_all([job(tmp_path)], bench, 1, lambda *_: None)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     assert time.monotonic() - started < 30
     assert list((tmp_path / "records").iterdir()) == []
 
