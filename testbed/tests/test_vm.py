@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is said to QEMU and ssh, and how a topology becomes machines. No machine is started here."""
 
+import lzma
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,6 +78,20 @@ def test_machines_with_the_module_are_not_those_without(monkeypatch: pytest.Monk
     assert [machine.module for machine in stock] == [""] * 4
     assert [machine.module for machine in patched] == ["debian-12-6.12"] * 2 + [""] * 2
     assert qemu.machines(replace(one, kernel="patched", peer="stock-6.1"))[1].module == ""
+
+
+def test_a_module_is_kept_as_the_distribution_keeps_its_own() -> None:
+    assert qemu.like(Path("sctp.ko"), b"module") == b"module"
+    assert lzma.decompress(qemu.like(Path("sctp.ko.xz"), b"module")) == b"module"
+
+
+def test_what_directs_a_run_has_the_last_word() -> None:
+    """After the consoles; its exit code is that of the whole."""
+    shell = qemu.PLACE.command(spec(), False, "", "/run")[:4]
+    done = subprocess.run(
+        [*shell, "sh", "-c", "echo why >&2; exit 3"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (3, "why")
 
 
 def test_the_plan_speaks_of_the_machines_cards() -> None:

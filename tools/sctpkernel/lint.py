@@ -195,10 +195,10 @@ def check_series(base: Base, each: bool) -> list[str]:
             title = f"patch {count} of {len(series)}" if each else "with the series"
             fresh = count == todo[0] or count - 1 not in todo
             said = new_warnings(base, series[:count], stock, title, fresh)
-            if not said:
+            found += [f"{series[count - 1].name}: {line}" if each else line for line in said]
+            if not found:  # else what is not built again may still be bad
                 good(base, series[:count]).parent.mkdir(exist_ok=True)
                 good(base, series[:count]).touch()
-            found += [f"{series[count - 1].name}: {line}" if each else line for line in said]
     return found
 
 
