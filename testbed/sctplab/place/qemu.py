@@ -89,8 +89,8 @@ class Qemu:
             self.close()
             self.folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="vms-")))
             self.vms = self.stack.enter_context(running(wanted, self.folder))
-            for vm in self.vms.values():
-                put_module(vm)
+            for name, vm in self.vms.items():
+                load_sctp(spec, name, vm)
             self.machines = wanted
 
     def close(self) -> None:
@@ -115,6 +115,13 @@ def kernel_folder(build: str, flavour: str, base: str) -> Path:
         return image(IMAGES[base])
     words = ["--base", base, "--flavour", flavour, "--variant", VARIANTS[build]]
     return Path(last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}"))
+
+
+def load_sctp(spec: RunSpec, name: str, vm: Running) -> None:
+    """Where the distribution's kernel has not loaded it yet, and so has none of its settings: on hosts."""
+    put_module(vm)
+    if name in HOSTS and spec.build == "debian":
+        vm.need("modprobe sctp")
 
 
 def put_module(vm: Running) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sctplab.inventory import HOST_KEYS
-from sctplab.model import HOSTS, RunSpec, Topology
+from sctplab.model import RunSpec, Topology
 from sctplab.place import qemu
 from sctplab.place.remote import measures
 from sctplab.plan import make
@@ -42,9 +42,7 @@ def prepare(spec: RunSpec, name: str, vm: Running) -> None:
     lines = [shlex.join(names.command(one).argv) for one in [*own, *qemu.mtu_commands(spec.topology)]
              if one.where == name]  # fmt: skip
     vm.need("set -e; " + "; ".join(lines))
-    qemu.put_module(vm)
-    if name in HOSTS and spec.build == "debian":
-        vm.need("modprobe sctp")
+    qemu.load_sctp(spec, name, vm)
 
 
 def inventory_text(topology: Topology, config: Path) -> str:
