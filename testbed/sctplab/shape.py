@@ -37,7 +37,7 @@ QUIET_IPV6 = (
     "net.ipv6.conf.all.accept_dad=0",
     "net.ipv6.conf.default.accept_dad=0",
     "net.ipv6.conf.default.router_solicitations=0",
-    "net.ipv6.conf.default.keep_addr_on_down=1",
+    "net.ipv6.conf.all.keep_addr_on_down=1",
 )
 
 
