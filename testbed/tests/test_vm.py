@@ -5,6 +5,7 @@ import lzma
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from sctplab import scenario
@@ -78,6 +79,17 @@ def test_machines_with_the_module_are_not_those_without(monkeypatch: pytest.Monk
     assert [machine.module for machine in stock] == [""] * 4
     assert [machine.module for machine in patched] == ["debian-12-6.12"] * 2 + [""] * 2
     assert qemu.machines(replace(one, kernel="patched", peer="stock-6.1"))[1].module == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "build", "loads"),
+    [("host2", "debian", True), ("mid-path1", "debian", False), ("host1", "plain", False)],
+)
+def test_hosts_load_the_distributions_own_sctp_before_it_is_set(name: str, build: str, loads: bool) -> None:
+    """Ours is built in."""
+    vm = Mock(machine=ONE)
+    qemu.load_sctp(replace(spec(), build=build), name, vm)
+    assert [call.args for call in vm.need.call_args_list] == [("modprobe sctp",)] * loads
 
 
 def test_a_module_is_kept_as_the_distribution_keeps_its_own() -> None:
