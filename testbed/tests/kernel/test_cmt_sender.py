@@ -238,7 +238,45 @@ def test_no_tsn_leaves_that_is_too_far_ahead_for_the_receiver(lab: Lab) -> None:
     assert seen.counter("SctpMpTsnLimit") > 0
 
 
+# Small messages
+
+SMALL_B = 100
+SMALL_CHUNK_B = 16 + SMALL_B
+PACKET_CHUNKS = (MTU - 20 - 12) // SMALL_CHUNK_B  # of IPv4 and SCTP headers
+
+
+def small(topology: Topology, nodelay: bool) -> RunSpec:
+    """A program that always has more; its send buffer holds some forty kilobytes of such messages."""
+    flow = Flow("main", size_mb=1, message_b=SMALL_B, sndbuf_kb=256, rcvbuf_kb=256, nodelay=nodelay)
+    return spec(topology, flow)
+
+
+def chunks_per_packet(seen: Seen) -> float:
+    return len(seen.sent) / len({(one.path, one.packet) for one in seen.sent})
+
+
+@pytest.mark.parametrize("nodelay", [False, True])
+def test_small_messages_of_a_program_that_has_more_share_packets(nodelay: bool, lab: Lab) -> None:
+    """Queues hold what the path does, in packets, so both paths lose again and again."""
+    seen = lab.see(small(paths(10, 15, rate_mbit=5, queue_pkts=25), nodelay))
+    assert seen.sent_again > 0
+    assert chunks_per_packet(seen) > 0.75 * PACKET_CHUNKS
+
+
+def test_small_messages_that_may_not_wait_do_not(lab: Lab) -> None:
+    """A message every 2 ms, so that several are always on their way."""
+    flow = Flow("main", messages=300, interval_ms=2, message_b=SMALL_B, nodelay=True)
+    seen = lab.see(spec(paths(10, 15, rate_mbit=RATE), flow))
+    assert chunks_per_packet(seen) == 1
+
+
 # One path
+
+
+@pytest.mark.parametrize("nodelay", [False, True])
+def test_one_path_with_it_packs_small_messages_as_without(nodelay: bool, lab: Lab) -> None:
+    off = with_settings(small(Topology((path(1, 10, 5, queue_pkts=25),)), nodelay), cmt="0")
+    assert lab.differ(off, with_settings(off, cmt="1")) == ""
 
 
 @pytest.mark.parametrize("scheduler", ["round-robin", "primary-first", "lowest-rtt"])
