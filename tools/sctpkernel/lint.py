@@ -62,6 +62,11 @@ def wanted(form: Form, added: frozenset[str]) -> dict[str, str]:
     return {"IP_SCTP": form.protocol, "KUNIT": form.protocol} | dict.fromkeys(sorted(added), form.series)
 
 
+def make_settings(form: Form, out: Path) -> dict[str, str]:
+    """What make is given to build a form in `out`; not ccache, which knows nothing of what is new here."""
+    return {"ARCH": form.arch, "O": str(out), "CC": "gcc"}
+
+
 def configure(
     tree: Path,
     out: Path,
@@ -75,7 +80,7 @@ def configure(
 
     options  those of the fragment, `added` those of the series, whose values are checked
     """
-    settings = {"ARCH": form.arch, "O": str(out)}
+    settings = make_settings(form, out)
     lines = [option.line for option in options]
     lines += [Option(name, value, out).line for name, value in added.items()]
     stamp, wanted_stamp = out / "configured", "\n".join([*lines, (tree / "net/sctp/Kconfig").read_text()])
@@ -120,7 +125,7 @@ def examine(subject: Subject, form: Form, title: str, fresh: bool) -> Counter[st
     if fresh:
         shutil.rmtree(out / "net" / "sctp", ignore_errors=True)  # what is up to date says nothing
     before = log.stat().st_size
-    make(tree, ["W=1", "C=1", "net/sctp/"], log, title, {"ARCH": form.arch, "O": str(out)})
+    make(tree, ["W=1", "C=1", "net/sctp/"], log, title, make_settings(form, out))
     with log.open(encoding="utf-8", errors="replace") as handle:
         handle.seek(before)
         said = warnings(handle.read())
