@@ -117,6 +117,12 @@ def ratio_text(ratio: Estimate) -> str:
     return f"× {ratio.centre:.{digits}f}{interval}"
 
 
+def range_text(ratio: Estimate) -> str:
+    """'0.861 to 1.090, 16 cells'."""
+    digits = 3 if ratio.high < 10 else 1
+    return f"{ratio.low:.{digits}f} to {ratio.high:.{digits}f}, {ratio.n} cells"
+
+
 def difference_text(difference: Estimate) -> str:
     """'+22.10 ± 0.31', with the digits that the interval makes worth reading."""
     ends = (difference.interval.low, difference.interval.high) if difference.interval else ()

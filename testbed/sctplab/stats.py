@@ -11,7 +11,7 @@ Shares of runs, which are yes or no, get Wilson's interval.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -148,6 +148,18 @@ def paired(a: Mapping[int, float], b: Mapping[int, float], skewed: bool = False)
     if any(a[s] <= 0 or b[s] <= 0 for s in seeds):
         return Paired(seeds, difference, None)
     return Paired(seeds, difference, _geometric([b[s] / a[s] for s in seeds]))
+
+
+def ratio_over_cells(cells: Sequence[Paired]) -> Estimate | None:
+    """The geometric mean of the ratios of each cell, n of them, the lowest and the highest.
+
+    No interval: cells are different settings, and those with the same seeds are not independent. None for no
+    cell, or where one has no ratio.
+    """
+    ratios = [cell.ratio.mean for cell in cells if cell.ratio]
+    if not ratios or len(ratios) < len(cells):
+        return None
+    return replace(_geometric(ratios), interval=None)
 
 
 def _geometric(ratios: Sequence[float]) -> Estimate:

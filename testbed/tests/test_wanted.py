@@ -112,6 +112,15 @@ def test_a_contrast_is_seed_by_seed(folder: Path) -> None:
     assert table.count("× 1.000 [1.000, 1.000]") == 2
 
 
+def test_the_last_row_of_a_contrast_is_over_all_of_them(folder: Path) -> None:
+    page = make_report(folder).read_text()
+    table = page.split('<table aria-label="Transfer time against pmr = 5">')[1].split("</table>")[0]
+    last = table.rsplit("<tr>", 1)[1]
+    assert "all rows" in last
+    assert "× 0.949" in last  # the geometric mean of 0.9, 0.9, 1 and 1
+    assert "0.900 to 1.000, 4 cells" in last
+
+
 def test_variants_are_contrasted_on_the_same_kernel_where_they_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
