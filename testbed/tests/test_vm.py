@@ -3,6 +3,7 @@
 
 import lzma
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -13,7 +14,7 @@ from sctplab.errors import LabError
 from sctplab.model import RunSpec
 from sctplab.place import qemu
 from sctplab.shape import namespaces
-from sctplab.vm import limits, machine
+from sctplab.vm import limits, machine, running
 from sctplab.vm.machine import Machine, Nic
 
 IMAGE = Path("/cache/image")
@@ -148,3 +149,30 @@ def test_the_other_end_may_have_another_kernel() -> None:
     assert [one.tested(host) for host in ("host1", "host2")] == [("patched", "6.12"), ("stock", "6.1")]
     with pytest.raises(LabError, match="kernel base: got"):
         qemu.PLACE.refuse([replace(one, peer="stock-5.10")])
+
+
+@pytest.mark.parametrize(("work", "idle"), [("read line", True), ("while :; do :; done", False)])
+def test_a_machine_that_waits_while_it_starts_is_told_from_one_that_works(
+    monkeypatch: pytest.MonkeyPatch, work: str, idle: bool
+) -> None:
+    monkeypatch.setattr(running, "IDLE_S", 0.5)
+    with subprocess.Popen(["sh", "-c", work], stdin=subprocess.PIPE) as process:
+        watched = running.Idle(process.pid)
+        deadline = time.monotonic() + 1.0
+        while not (found := watched.long()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.kill()
+    assert found is idle
+
+
+def test_a_start_that_stopped_is_told_by_the_last_that_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "IDLE_S", 0.2)
+    monkeypatch.setattr(running.Running, "run", lambda *_: running.Done(255, "refused"))
+    (tmp_path / "one.console").write_text("clocksource: Switched\n")
+    with subprocess.Popen(["sh", "-c", "read line"], stdin=subprocess.PIPE) as process:
+        vm = running.Running(ONE, process, tmp_path)
+        with pytest.raises(running.FailedStart, match="one: stopped while starting: clocksource: Switched"):
+            vm.await_boot(time.monotonic() + 60)
+        process.kill()

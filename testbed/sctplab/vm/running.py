@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,16 @@ from sctplab.vm.machine import INIT, Machine, arguments, cables, emulator, init_
 
 BOOT_S = 600.0  # 15, lean 5, on a machine that has nothing else to do
 KNOCK_S = 20.0  # one try to get in
+IDLE_S = 60.0  # a machine that is starting has something to do all the time
+IDLE_SHARE = 0.3  # of one processor; less is what interrupts of the clock take
 
 
-class EndedEarly(RunError):
-    """QEMU ended while its machine was starting.
+class FailedStart(RunError):
+    """A machine that was starting ended, or stopped where nothing will wake it.
 
-    QEMU 10.0 does so now and then: with several emulated processors, an assertion of its own about memory
-    (iotlb_to_section) fails while devices are being mapped. The same machine starts the next time.
+    QEMU 10.0 does so now and then when it translates for several processors. An assertion of its own about
+    memory (iotlb_to_section) fails while devices are being mapped, or what the kernel waits for never
+    comes. The same machine starts the next time.
     """
 
 
@@ -121,8 +124,14 @@ class Running:
         return "".join(path.read_text(errors="replace") for path in paths if path.exists())
 
     def await_boot(self, deadline: float) -> None:
-        """Return when sshd lets in; raises RunError when DEADLINE (monotonic) passes or the machine ends."""
+        """Return when sshd lets in.
+
+        Raises FailedStart when the machine ends or has nothing to do, RunError after DEADLINE (monotonic).
+        """
+        idle = Idle(self.process.pid)
         while self.process.poll() is None:
+            if idle.long():
+                raise FailedStart(f"{self.machine.name}: stopped while starting: {last(self.console())}")
             if time.monotonic() > deadline:
                 raise RunError(f"{self.machine.name}: not up in time: {last(self.console())}")
             try:
@@ -131,7 +140,33 @@ class Running:
             except RunError:
                 continue
             time.sleep(0.5)
-        raise EndedEarly(f"{self.machine.name}: ended while starting: {last(self.console())}")
+        raise FailedStart(f"{self.machine.name}: ended while starting: {last(self.console())}")
+
+
+class Idle:
+    """Whether the process PID has asked for next to no processor time for IDLE_S seconds.
+
+    What it had to wait for counts like what it got: a processor that others use is not one it does not need.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.threads = Path(f"/proc/{pid}/task")
+        self.since, self.had = time.monotonic(), self.asked_s()
+
+    def asked_s(self) -> float:
+        """Seconds on a processor and waiting for one, of all its threads."""
+        nanoseconds = 0
+        for thread in self.threads.glob("*/schedstat"):
+            with suppress(OSError):  # it has ended since
+                nanoseconds += sum(map(int, thread.read_text().split()[:2]))
+        return nanoseconds / 1e9
+
+    def long(self) -> bool:
+        """Asked again and again: True when IDLE_S have passed of which it wanted less than IDLE_SHARE."""
+        now, asked = time.monotonic(), self.asked_s()
+        if asked - self.had >= IDLE_SHARE * IDLE_S:
+            self.since, self.had = now, asked
+        return now - self.since >= IDLE_S
 
 
 def last(text: str) -> str:
@@ -202,7 +237,8 @@ def running(
             for number, vm in enumerate(vms.values(), 1):
                 try:
                     vm.await_boot(deadline)
-                except EndedEarly:
+                except FailedStart:
+                    end(vm.process)
                     vm.process = launch(number)
                     vm.await_boot(deadline)
         yield vms
