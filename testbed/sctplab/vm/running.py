@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,7 +24,7 @@ IDLE_SHARE = 0.3  # of one processor; less is what interrupts of the clock take
 
 
 class FailedStart(RunError):
-    """A machine that was starting ended, or stopped where nothing will wake it.
+    """A machine that was starting ended, stopped where nothing will wake it, or was not up in time.
 
     QEMU 10.0 does so now and then when it translates for several processors. An assertion of its own about
     memory (iotlb_to_section) fails while devices are being mapped, or what the kernel waits for never
@@ -126,19 +127,17 @@ class Running:
     def await_boot(self, deadline: float) -> None:
         """Return when sshd lets in.
 
-        Raises FailedStart when the machine ends or has nothing to do, RunError after DEADLINE (monotonic).
+        Raises FailedStart when the machine ends, has nothing to do, or after DEADLINE (monotonic).
         """
         idle = Idle(self.process.pid)
         while self.process.poll() is None:
+            with suppress(RunError):
+                if self.run("true", KNOCK_S).code == 0:
+                    return
             if idle.long():
                 raise FailedStart(f"{self.machine.name}: stopped while starting: {last(self.console())}")
             if time.monotonic() > deadline:
-                raise RunError(f"{self.machine.name}: not up in time: {last(self.console())}")
-            try:
-                if self.run("true", KNOCK_S).code == 0:
-                    return
-            except RunError:
-                continue
+                raise FailedStart(f"{self.machine.name}: not up in time: {last(self.console())}")
             time.sleep(0.5)
         raise FailedStart(f"{self.machine.name}: ended while starting: {last(self.console())}")
 
@@ -237,10 +236,11 @@ def running(
             for number, vm in enumerate(vms.values(), 1):
                 try:
                     vm.await_boot(deadline)
-                except FailedStart:
+                except FailedStart as error:
+                    print(f"vm: {error}; it is started again", file=sys.stderr)
                     end(vm.process)
                     vm.process = launch(number)
-                    vm.await_boot(deadline)
+                    vm.await_boot(time.monotonic() + boot_s)
         yield vms
 
 
