@@ -20,10 +20,14 @@ class Builds:
 
     def __init__(self) -> None:
         self.done: list[tuple[int, bool]] = []
+        self.forms: list[Sequence[lint.Form]] = []
         self.bad: set[int] = set()
 
-    def new_warnings(self, _: Base, patches: Sequence[Patch], *rest: object) -> list[str]:
+    def new_warnings(
+        self, _: Base, patches: Sequence[Patch], forms: Sequence[lint.Form], *rest: object
+    ) -> list[str]:
         self.done.append((len(patches), bool(rest[-1])))
+        self.forms.append(forms)
         return ["off: a.c: unused"] if len(patches) in self.bad else []
 
 
@@ -41,11 +45,11 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builds:
 def test_what_was_good_is_not_built_again(builds: Builds) -> None:
     builds.bad = {2}
     assert lint.check_series(BASE, each=True) == ["2.patch: off: a.c: unused"]
-    assert builds.done == [(1, True), (2, False), (3, False), (4, False)]
+    assert builds.done == [(1, True), (2, False), (3, False), (4, True)]
     builds.done.clear()
     builds.bad.clear()
     assert lint.check_series(BASE, each=True) == []
-    assert builds.done == [(2, True), (3, False), (4, False)]
+    assert builds.done == [(2, True), (3, False), (4, True)]
     builds.done.clear()
     assert lint.check_series(BASE, each=False) == []
     assert builds.done == []
@@ -57,4 +61,12 @@ def test_another_patch_in_front_is_another_source(builds: Builds, monkeypatch: p
     changed = [SERIES[0], Patch(Path("2.patch"), "another text"), *SERIES[2:]]
     monkeypatch.setattr(lint, "load_series", lambda _: changed)
     assert lint.check_series(BASE, each=True) == []
-    assert builds.done == [(2, True), (3, False), (4, False)]
+    assert builds.done == [(2, True), (3, False), (4, True)]
+
+
+def test_the_last_patch_is_built_in_all_forms_from_the_start(builds: Builds) -> None:
+    lint.check_series(BASE, each=True)
+    assert [len(forms) for forms in builds.forms] == [3, 3, 3, 4]
+    assert [form.name for form in builds.forms[0] if form.sparse] == ["built-in"]
+    assert all(form.sparse for form in builds.forms[-1])
+    assert builds.done[-1] == (4, True), "what is up to date is not shown to sparse"
