@@ -270,6 +270,15 @@ def test_small_messages_that_may_not_wait_do_not(lab: Lab) -> None:
     assert chunks_per_packet(seen) == 1
 
 
+@pytest.mark.parametrize("cmt_sack", ["standard", "delayed", "per-path"])
+def test_the_last_small_messages_wait_for_no_delayed_sack(cmt_sack: str, lab: Lab) -> None:
+    """Any number may be left when its buffer is empty; a receiver may wait 0.2 s for a second packet."""
+    for more in range(5):
+        flow = Flow("main", messages=4000 + more, message_b=SMALL_B, sndbuf_kb=64, nodelay=True)
+        seen = lab.see(spec(paths(1, 1.5), flow, {"cmt_sack": cmt_sack}))
+        assert longest_pause_s(seen.new) < 0.1
+
+
 # One path
 
 
