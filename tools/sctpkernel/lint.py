@@ -30,7 +30,7 @@ from sctpkernel.source import patched_tree, unpacked
 
 LINT_GB = 3.0  # trees and objects of all forms
 # A file of the tree, with or without the tree in front; not what kconfig says of the .config.
-_WARNING = re.compile(r"(?:\S*/)?((?:net|include)/\S+?):\d+(?::\d+)?: (?:warning|error): (.*)")
+_WARNING = re.compile(r"(?:\S*/)?((?:net|include)/\S+?):(\d+(?::\d+)?): (?:warning|error): (.*)")
 # 64-bit division is a call that 32-bit kernels do not have; only linking would show it.
 _DIVISION = re.compile(r"U (__u?(?:div|mod)di3)$", re.MULTILINE)
 
@@ -54,8 +54,12 @@ FORMS_BETWEEN = (BUILT_IN, replace(MODULE, sparse=False), replace(OFF, sparse=Fa
 
 
 def warnings(text: str) -> Counter[str]:
-    """Warnings and errors in compiler output, without the line numbers: file and what it says."""
-    return Counter(f"{found[1]}: {found[2]}" for found in map(_WARNING.match, text.splitlines()) if found)
+    """Warnings and errors in compiler output, without the line numbers: file and what it says.
+
+    One place counts once, however many files include the header that it is in.
+    """
+    places = {found.groups() for found in map(_WARNING.match, text.splitlines()) if found}
+    return Counter(f"{file}: {said}" for file, _, said in places)
 
 
 def wanted(form: Form, added: frozenset[str]) -> dict[str, str]:

@@ -70,3 +70,15 @@ def test_the_last_patch_is_built_in_all_forms_from_the_start(builds: Builds) -> 
     assert [form.name for form in builds.forms[0] if form.sparse] == ["built-in"]
     assert all(form.sparse for form in builds.forms[-1])
     assert builds.done[-1] == (4, True), "what is up to date is not shown to sparse"
+
+
+def test_a_warning_in_a_header_does_not_count_for_every_file_that_includes_it() -> None:
+    header = "/cache/tree/include/net/sctp/structs.h:{}:41: warning: array of flexible structures\n"
+    source = "net/sctp/input.c:{}: warning: unused\n"
+    stock = lint.warnings(header.format(336) * 31 + source.format("7:1"))
+    assert not lint.warnings(header.format(340) * 41 + source.format("9:1")) - stock
+    assert lint.warnings(header.format(340) + header.format(350)) - stock == {
+        "net/sctp/structs.h: array of flexible structures": 1
+    }
+    twice = lint.warnings(source.format("9:1") + source.format("10:1"))
+    assert twice - stock == {"net/sctp/input.c: unused": 1}
