@@ -258,7 +258,7 @@ def chunks_per_packet(seen: Seen) -> float:
 @pytest.mark.parametrize("nodelay", [False, True])
 def test_small_messages_of_a_program_that_has_more_share_packets(nodelay: bool, lab: Lab) -> None:
     """Queues hold what the path does, in packets, so both paths lose again and again."""
-    seen = lab.see(small(paths(10, 15, rate_mbit=5, queue_pkts=25), nodelay))
+    seen = lab.see(small(paths(10, 15, rate_mbit=5, queue_pkts=15), nodelay))
     assert seen.sent_again > 0
     assert chunks_per_packet(seen) > 0.75 * PACKET_CHUNKS
 
