@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 from fakes import patches_folder
 from sctpkernel.errors import Problem
-from sctpkernel.series import load_series, load_testbed, series_names, short_id, update_series
+from sctpkernel.series import (
+    PATCHES,
+    load_series,
+    load_testbed,
+    series_names,
+    short_id,
+    update_series,
+)
 
 LISTING = """# SPDX-License-Identifier: GPL-2.0
 # what this is
@@ -95,3 +102,9 @@ def test_short_id_sees_text_and_order(tmp_path: Path) -> None:
     first, second = load_testbed("6.12", patches)
     assert short_id([], "stock") == "stock"
     assert len({short_id(order, "") for order in ([first], [second], [first, second], [second, first])}) == 4
+
+
+def test_all_patches_have_one_author() -> None:
+    authors = {path.read_text(encoding="utf-8").split("\n", 1)[0] for path in PATCHES.rglob("*.patch")}
+    assert len(authors) == 1
+    assert authors.pop().startswith("From: sctp-multipath <")
