@@ -177,6 +177,23 @@ def test_a_retransmission_that_is_lost_is_found_without_a_timeout(lab: Lab) -> N
     assert metrics["t3_timeouts"] == 0 and metrics["max_gap_s"] < RTO_S
 
 
+def last_but_two_lost() -> RunSpec:
+    """A message every 20 ms, on either path in turn; one that is nearly the last never arrives."""
+    events = [
+        Event(at, "change", name, direction="forward", values={"loss_pct": loss})
+        for at, loss in ((1.931, 100), (1.951, 0))
+        for name in ("path1", "path2")
+    ]
+    return spec(paths(10, 10, rate_mbit=RATE), steady(100, 20), events=tuple(events))
+
+
+def test_a_loss_near_the_end_waits_for_no_timeout(lab: Lab) -> None:
+    """A single packet follows on its path, and one on the other."""
+    seen = lab.see(last_but_two_lost())
+    assert seen.sent_again == 1 == seen.counter("SctpMpEarlyRtx")
+    assert seen.record["metrics"]["t3_timeouts"] == 0
+
+
 CUT_S, HEAL_S = 4.0, 7.0
 OTHER = {"path1": "path2", "path2": "path1"}
 either = pytest.mark.parametrize("gone", OTHER)

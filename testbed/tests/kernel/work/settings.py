@@ -51,6 +51,7 @@ COUNTERS = {
     "DormantMoves",
     "CmtChunks",
     "StaleSacks",
+    "EarlyRtx",
     "SchedWaits",
     "TsnLimit",
 }
