@@ -177,6 +177,10 @@ def test_a_retransmission_that_is_lost_is_found_without_a_timeout(lab: Lab) -> N
     assert metrics["t3_timeouts"] == 0 and metrics["max_gap_s"] < RTO_S
 
 
+I_BIT = 0x08  # of a DATA chunk's flags: the receiver is not to delay the SACK
+ROUND_TRIP_S = 0.1  # is shorter, the longest SACK delay is longer
+
+
 def last_but_two_lost() -> RunSpec:
     """A message every 20 ms, on either path in turn; one that is nearly the last never arrives."""
     events = [
@@ -192,6 +196,16 @@ def test_a_loss_near_the_end_waits_for_no_timeout(lab: Lab) -> None:
     seen = lab.see(last_but_two_lost())
     assert seen.sent_again == 1 == seen.counter("SctpMpEarlyRtx")
     assert seen.record["metrics"]["t3_timeouts"] == 0
+
+
+def test_a_retransmission_asks_for_a_sack_at_once(lab: Lab) -> None:
+    """It closes the only gap, so the receiver would wait for a second packet."""
+    seen = lab.see(last_but_two_lost())
+    new = {id(one) for one in seen.new}
+    (again,) = (one for one in seen.sent if id(one) not in new)
+    assert again.flags & I_BIT
+    late = [one for one in seen.at["host1"] if one.kind == "SACK" and one.time_ns > again.time_ns]
+    assert late[0].cum_tsn == len(seen.new) and late[0].time_ns - again.time_ns < ROUND_TRIP_S * 1e9
 
 
 CUT_S, HEAL_S = 4.0, 7.0
