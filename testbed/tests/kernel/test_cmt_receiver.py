@@ -77,6 +77,23 @@ def test_delayed_says_how_many_packets_it_answers(full: Look) -> None:
     assert {one.flags & ~COUNT_BITS for one in seen.sacks()} == {0}
 
 
+def test_delayed_takes_the_paths_in_turn(full: Look) -> None:
+    """Not that of the last packet, which may be the longer one for hundreds of SACKs."""
+    seen = full("delayed")
+    brought: set[str] = set()
+    last, both, good = "", 0, 0
+    for one in seen.answers():
+        if one.kind == "DATA":
+            brought.add(one.path)
+            continue
+        if len(brought) == 2:
+            both += 1
+            good += one.path != last
+        last, brought = one.path, set()
+    assert both > 100
+    assert good > 0.95 * both
+
+
 def test_per_path_answers_every_second_packet_of_each_path_over_that_path(full: Look) -> None:
     seen = full("per-path")
     for name in ("path1", "path2"):
