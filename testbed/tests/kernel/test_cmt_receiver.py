@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import ceil, log2
 
 import pytest
 from sctplab.model import Topology
@@ -13,6 +14,7 @@ from tests.cmt_run import COUNT_BITS, Lab, Seen, bulk, open_lab, path, paths, sp
 pytestmark = pytest.mark.kernel
 Look = Callable[[str], Seen]  # by the mode
 SACK_DELAY_S, TICK_S = 0.2, 0.01
+FIRST_WINDOW_B = 4380  # RFC 9260 7.2.1
 MODES = ["standard", "delayed", "per-path"]
 
 
@@ -107,6 +109,15 @@ def test_per_path_answers_every_second_packet_of_each_path_over_that_path(full: 
         good += waiting[one.path] == 2
         waiting[one.path] = 0
     assert good > 0.95 * sacked(seen)
+
+
+@pytest.mark.parametrize("mode", ["delayed", "per-path"])
+def test_half_the_sacks_double_a_window_in_a_round_trip(mode: str, lab: Lab) -> None:
+    """In slow start, which is all that this transfer is."""
+    delays_ms, size_b = (100, 110), 1e6
+    seen = lab.see(spec(paths(*delays_ms, rate_mbit=100), bulk(size_b / 1e6), {"cmt_sack": mode}))
+    rounds = ceil(log2(1 + size_b / (len(delays_ms) * FIRST_WINDOW_B)))
+    assert seen.record["metrics"]["transfer_s"] < rounds * 2 * max(delays_ms) / 1e3
 
 
 @pytest.mark.parametrize("mode", MODES)
