@@ -54,7 +54,7 @@ def both_ways(client: socket.socket, peer: socket.socket, messages: int) -> None
 
 
 def bulk(hosts: Hosts) -> None:
-    both_ways(*connected(hosts, hosts.listening()), 500)
+    both_ways(*connected(hosts, hosts.listening()), 1000)
 
 
 def at_once(hosts: Hosts) -> None:
