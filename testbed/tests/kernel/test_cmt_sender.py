@@ -208,6 +208,55 @@ def test_a_retransmission_asks_for_a_sack_at_once(lab: Lab) -> None:
     assert late[0].cum_tsn == len(seen.new) and late[0].time_ns - again.time_ns < ROUND_TRIP_S * 1e9
 
 
+SACK_DELAY_S = 0.2
+TICK_S = 0.01  # of the kernel's clock
+
+
+def last_lost(delay_ms: float, sent_s: float) -> RunSpec:
+    """A message every 20 ms; the last of either path, sent after SENT_S, never arrives at first."""
+    events = [
+        Event(at, "change", name, direction="forward", values={"loss_pct": loss})
+        for at, loss in ((sent_s, 100), (sent_s + 0.2, 0))
+        for name in ("path1", "path2")
+    ]
+    return spec(paths(delay_ms, delay_ms, rate_mbit=RATE), steady(100, 20), events=tuple(events))
+
+
+def test_a_loss_at_the_very_end_waits_for_no_timeout(lab: Lab) -> None:
+    """No packet follows on its path: it is sent again when its SACK is overdue, long before T3-rtx."""
+    seen = lab.see(last_lost(10, sent_s=2.01))
+    assert seen.sent_again == 2 == seen.counter("SctpMpLossProbes")
+    assert seen.record["metrics"]["t3_timeouts"] == 0
+    *first, again, other = seen.sent[-4:]
+    assert {(one.tsn, one.path) for one in first} == {(one.tsn, one.path) for one in (again, other)}
+    waited_s = (again.time_ns - first[0].time_ns) / 1e9
+    assert 2 * 0.02 + SACK_DELAY_S < waited_s < 2 * 0.03 + SACK_DELAY_S + 2 * TICK_S
+
+
+def test_a_probe_whose_answer_would_come_after_the_timeout_is_not_sent(lab: Lab) -> None:
+    """The round trip is 0.6 s, RTO.Min 1 s."""
+    seen = lab.see(last_lost(300, sent_s=3.62))
+    assert seen.counter("SctpMpLossProbes") == 0
+    assert seen.sent_again == 2
+    assert seen.record["metrics"]["t3_timeouts"] > 0
+
+
+def test_the_answer_to_a_probe_tells_of_all_that_was_lost_before_it(lab: Lab) -> None:
+    """All that is on its way over both paths; path 1 has room for more, which reports its losses."""
+    events = [
+        Event(at, "change", name, direction="forward", values={"loss_pct": loss})
+        for at, loss in ((1.5, 100), (1.65, 0))
+        for name in ("path1", "path2")
+    ]
+    seen = lab.see(spec(paths(10, 23.7, rate_mbit=RATE), bulk(2, sndbuf_kb=64), events=tuple(events)))
+    assert seen.counter("SctpMpLossProbes") == 1 and seen.record["metrics"]["t3_timeouts"] == 0
+    new = {id(one) for one in seen.new}
+    probe, *others = (one for one in seen.sent if id(one) not in new and one.path == "path2")
+    assert len(others) > 10
+    assert all(2 * 23.7 <= (one.time_ns - probe.time_ns) / 1e6 < 1000 * RTO_S for one in others)
+    assert seen.counter("SctpMpFastRecoveries") == 2
+
+
 CUT_S, HEAL_S = 4.0, 7.0
 OTHER = {"path1": "path2", "path2": "path1"}
 either = pytest.mark.parametrize("gone", OTHER)
@@ -239,9 +288,13 @@ def test_only_the_timer_of_the_path_that_is_cut_expires(gone: str, lab: Lab) -> 
 
 @either
 def test_what_timed_out_is_sent_again_once_and_over_the_path_that_is_left(gone: str, lab: Lab) -> None:
+    """But for one packet, the probe that found the path silent."""
     seen = lab.see(cut(gone))
     new = {id(one) for one in seen.new}
     again = [one for one in seen.sent if id(one) not in new and CUT_S < seen.seconds(one) < HEAL_S]
+    (probe,) = (one for one in again if one.path == gone)
+    again.remove(probe)
+    assert all(one.time_ns > probe.time_ns for one in again)
     lost = {one.tsn for one in seen.new if one.path == gone and CUT_S < seen.seconds(one) < HEAL_S}
     assert {one.path for one in again} == {OTHER[gone]}
     assert lost <= {one.tsn for one in again}

@@ -52,6 +52,7 @@ COUNTERS = {
     "CmtChunks",
     "StaleSacks",
     "EarlyRtx",
+    "LossProbes",
     "SchedWaits",
     "TsnLimit",
 }
