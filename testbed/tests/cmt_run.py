@@ -99,6 +99,12 @@ class Seen:
         return list({one.tsn: one for one in reversed(self.sent)}.values())[::-1]
 
     @property
+    def again(self) -> list[Chunk]:
+        """DATA that left the sender and had left it before."""
+        new = {id(one) for one in self.new}
+        return [one for one in self.sent if id(one) not in new]
+
+    @property
     def sent_again(self) -> int:
         """How many chunks left more than once."""
         return sum(times > 1 for times in Counter(one.tsn for one in self.sent).values())

@@ -156,15 +156,23 @@ def test_without_the_split_report_they_do(lab: Lab) -> None:
     assert seen.counter("SctpFastRetransmits") > 20
 
 
-def test_losses_on_both_paths_at_once_are_repaired_without_a_timeout(lab: Lab) -> None:
-    """40 ms in which nothing passes, on both."""
-    events = [
-        Event(at, "change", name, direction="forward", values={"loss_pct": loss})
-        for at, loss in ((1.5, 100), (1.54, 0))
+def blackout(start_s: float, for_s: float) -> tuple[Event, ...]:
+    """Nothing that is sent over either path arrives for a while; what the receiver sends does."""
+    return tuple(
+        Event(at_s, "change", name, "forward", values={"loss_pct": loss})
+        for at_s, loss in ((start_s, 100), (start_s + for_s, 0))
         for name in ("path1", "path2")
-    ]
-    flow = bulk(2, sndbuf_kb=64)  # keeps the queues short, so that data leaves all the time
-    seen = lab.see(spec(paths(10, 23.7, rate_mbit=RATE), flow, events=tuple(events)))
+    )
+
+
+def short_queues(*events: Event) -> RunSpec:
+    """More to send than two paths carry, but buffers so small that data leaves all the time."""
+    chosen = {"failover_heartbeat": "1"}
+    return spec(paths(10, 23.7, rate_mbit=RATE), bulk(2, sndbuf_kb=64), chosen, events=events)
+
+
+def test_losses_on_both_paths_at_once_are_repaired_without_a_timeout(lab: Lab) -> None:
+    seen = lab.see(short_queues(*blackout(1.5, for_s=0.04)))
     assert seen.sent_again > 4
     assert seen.record["metrics"]["t3_timeouts"] == 0
     assert seen.counter("SctpMpFastRecoveries") == 2
@@ -183,12 +191,7 @@ ROUND_TRIP_S = 0.1  # is shorter, the longest SACK delay is longer
 
 def last_but_two_lost() -> RunSpec:
     """A message every 20 ms, on either path in turn; one that is nearly the last never arrives."""
-    events = [
-        Event(at, "change", name, direction="forward", values={"loss_pct": loss})
-        for at, loss in ((1.931, 100), (1.951, 0))
-        for name in ("path1", "path2")
-    ]
-    return spec(paths(10, 10, rate_mbit=RATE), steady(100, 20), events=tuple(events))
+    return spec(paths(10, 10, rate_mbit=RATE), steady(100, 20), events=blackout(1.931, for_s=0.02))
 
 
 def test_a_loss_near_the_end_waits_for_no_timeout(lab: Lab) -> None:
@@ -201,8 +204,7 @@ def test_a_loss_near_the_end_waits_for_no_timeout(lab: Lab) -> None:
 def test_a_retransmission_asks_for_a_sack_at_once(lab: Lab) -> None:
     """It closes the only gap, so the receiver would wait for a second packet."""
     seen = lab.see(last_but_two_lost())
-    new = {id(one) for one in seen.new}
-    (again,) = (one for one in seen.sent if id(one) not in new)
+    (again,) = seen.again
     assert again.flags & I_BIT
     late = [one for one in seen.at["host1"] if one.kind == "SACK" and one.time_ns > again.time_ns]
     assert late[0].cum_tsn == len(seen.new) and late[0].time_ns - again.time_ns < ROUND_TRIP_S * 1e9
@@ -212,19 +214,20 @@ SACK_DELAY_S = 0.2
 TICK_S = 0.01  # of the kernel's clock
 
 
-def last_lost(delay_ms: float, sent_s: float) -> RunSpec:
+def last_lost(delay_ms: float, sent_s: float, rtx_policy: str = "same") -> RunSpec:
     """A message every 20 ms; the last of either path, sent after SENT_S, never arrives at first."""
-    events = [
-        Event(at, "change", name, direction="forward", values={"loss_pct": loss})
-        for at, loss in ((sent_s, 100), (sent_s + 0.2, 0))
-        for name in ("path1", "path2")
-    ]
-    return spec(paths(delay_ms, delay_ms, rate_mbit=RATE), steady(100, 20), events=tuple(events))
+    return spec(
+        paths(delay_ms, delay_ms, rate_mbit=RATE),
+        steady(100, 20),
+        {"rtx_policy": rtx_policy},
+        events=blackout(sent_s, for_s=0.2),
+    )
 
 
-def test_a_loss_at_the_very_end_waits_for_no_timeout(lab: Lab) -> None:
-    """No packet follows on its path: it is sent again when its SACK is overdue, long before T3-rtx."""
-    seen = lab.see(last_lost(10, sent_s=2.01))
+@pytest.mark.parametrize("rtx_policy", ["same", "alternate"])
+def test_a_loss_at_the_very_end_waits_for_no_timeout(rtx_policy: str, lab: Lab) -> None:
+    """No packet follows on its path: it is sent again there when its SACK is overdue, long before T3-rtx."""
+    seen = lab.see(last_lost(10, sent_s=2.01, rtx_policy=rtx_policy))
     assert seen.sent_again == 2 == seen.counter("SctpMpLossProbes")
     assert seen.record["metrics"]["t3_timeouts"] == 0
     *first, again, other = seen.sent[-4:]
@@ -243,18 +246,21 @@ def test_a_probe_whose_answer_would_come_after_the_timeout_is_not_sent(lab: Lab)
 
 def test_the_answer_to_a_probe_tells_of_all_that_was_lost_before_it(lab: Lab) -> None:
     """All that is on its way over both paths; path 1 has room for more, which reports its losses."""
-    events = [
-        Event(at, "change", name, direction="forward", values={"loss_pct": loss})
-        for at, loss in ((1.5, 100), (1.65, 0))
-        for name in ("path1", "path2")
-    ]
-    seen = lab.see(spec(paths(10, 23.7, rate_mbit=RATE), bulk(2, sndbuf_kb=64), events=tuple(events)))
+    seen = lab.see(short_queues(*blackout(1.5, for_s=0.15)))
     assert seen.counter("SctpMpLossProbes") == 1 and seen.record["metrics"]["t3_timeouts"] == 0
-    new = {id(one) for one in seen.new}
-    probe, *others = (one for one in seen.sent if id(one) not in new and one.path == "path2")
+    probe, *others = (one for one in seen.again if one.path == "path2")
     assert len(others) > 10
     assert all(2 * 23.7 <= (one.time_ns - probe.time_ns) / 1e6 < 1000 * RTO_S for one in others)
     assert seen.counter("SctpMpFastRecoveries") == 2
+
+
+def test_a_probe_into_a_path_that_is_cut_costs_nothing_once_it_heals(lab: Lab) -> None:
+    """T3-rtx has seen to what was lost; what is acknowledged after that is no answer to the probe."""
+    seen = lab.see(short_queues(Event(1.5, "cut", "path2"), Event(3, "heal", "path2")))
+    assert seen.counter("SctpMpLossProbes") == 1 == seen.record["metrics"]["t3_timeouts"]
+    assert seen.share("path2", 4) > 0.3
+    assert seen.counter("SctpMpFastRecoveries") == 0
+    assert all(seen.seconds(one) < 3 for one in seen.again)
 
 
 CUT_S, HEAL_S = 4.0, 7.0
@@ -290,8 +296,7 @@ def test_only_the_timer_of_the_path_that_is_cut_expires(gone: str, lab: Lab) -> 
 def test_what_timed_out_is_sent_again_once_and_over_the_path_that_is_left(gone: str, lab: Lab) -> None:
     """But for one packet, the probe that found the path silent."""
     seen = lab.see(cut(gone))
-    new = {id(one) for one in seen.new}
-    again = [one for one in seen.sent if id(one) not in new and CUT_S < seen.seconds(one) < HEAL_S]
+    again = [one for one in seen.again if CUT_S < seen.seconds(one) < HEAL_S]
     (probe,) = (one for one in again if one.path == gone)
     again.remove(probe)
     assert all(one.time_ns > probe.time_ns for one in again)
