@@ -78,14 +78,17 @@ def test_a_run_leaves_the_machines_as_they_were(tmp_path: Path, everything: Path
 
 
 def test_without_a_router_the_hosts_shape_what_they_receive(tmp_path: Path) -> None:
-    words = f"demo-cut --set size_mb=4 --set cut_s=0.5 {REMOTE} --out {tmp_path}/out"
+    """Path 1 is cut after 0.5 s: what was neither through it by then nor in its queue went over path 2."""
+    size_mb, cut_s, message_b = 8, 0.5, 1400
+    words = f"demo-cut --set size_mb={size_mb} --set cut_s={cut_s} {REMOTE} --out {tmp_path}/out"
     done = on_site([f"{LAB} run {words}"], tmp_path, inventory=INVENTORY)
     assert done["ended"][0]["exit"] == 0, done["ended"]
     assert left_over(done) == []
     for record in records(tmp_path / "out"):
-        assert (
-            record["paths"][0]["forward"]["drops"] > 0 and record["paths"][1]["forward"]["tx_packets"] > 1000
-        )
+        first, second = (path["forward"] for path in record["paths"])
+        through_b = first["rate_mbit"] * 1e6 / 8 * cut_s
+        assert first["drops"] > 0
+        assert second["tx_packets"] > (size_mb * 1e6 - through_b) / message_b - first["queue_pkts"]
 
 
 def test_a_conductor_that_is_silent_is_given_up(tmp_path: Path, everything: Path) -> None:
