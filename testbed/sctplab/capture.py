@@ -41,7 +41,8 @@ class Packet:
 class Chunk:
     """One chunk as it crossed a host's interface.
 
-    TSNs count from 1, the first of their association and direction. PACKET: chunks of one packet share it.
+    TSNs count from 1, the first of their association and direction; SSN: the message's number in its stream.
+    PACKET: chunks of one packet share it.
     GAPS: first and last TSN of each gap block. PORTS: of the packet's source and destination.
     FLAGS: the chunk's second byte.
     """
@@ -56,6 +57,7 @@ class Chunk:
     cum_tsn: int | None = None
     gaps: tuple[tuple[int, int], ...] = ()
     flags: int = 0
+    ssn: int | None = None
 
 
 def packets(path: Path) -> Iterator[Packet]:
@@ -156,7 +158,7 @@ def nothing(data: bytes, ports: Ports, first: First) -> dict[str, Any]:
 
 
 def data_details(data: bytes, ports: Ports, first: First) -> dict[str, Any]:
-    return {"tsn": counted(number_at(data, 0), first[ports])}
+    return {"tsn": counted(number_at(data, 0), first[ports]), "ssn": number_at(data, 6, 2)}
 
 
 def cum_details(data: bytes, ports: Ports, first: First) -> dict[str, Any]:

@@ -54,6 +54,7 @@ COUNTERS = {
     "EarlyRtx",
     "LossProbes",
     "SchedWaits",
+    "SentAhead",
     "TsnLimit",
 }
 PROFILES = Path(__file__).parents[4] / "sysctl"
