@@ -93,12 +93,13 @@ def test_the_receiver_keeps_them_for_a_short_time(lab: Lab) -> None:
     [
         {"unordered": True},
         {"message_b": 5000},
+        {"message_b": 100},
         {"sockopts": (LIFETIME,)},
         {"streams": 2, "sockopts": (SCHEDULER,)},
         {"rcvbuf_kb": 4096},
         {"sndbuf_kb": 64},
     ],
-    ids=["unordered", "fragments", "lifetime", "scheduler", "large window", "small send buffer"],
+    ids=["unordered", "fragments", "small", "lifetime", "scheduler", "large window", "small send buffer"],
 )
 def test_where_order_or_window_do_not_ask_for_it_nothing_is(lab: Lab, keys: dict[str, Any]) -> None:
     """But for the message of one packet with which a flow ends: it may pass fragments."""
