@@ -70,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
     judge.add_argument(
         "--behind", action="store_true", help="print only the seeds of the races that are lost"
     )
+    add_fuzz(add(commands, "fuzz", fuzz_kernel, "a hostile peer, or program, drawn from seeds"))
     compare = add(commands, "compare", compare_results, "two results side by side")
     compare.add_argument("a", type=Path)
     compare.add_argument("b", type=Path)
@@ -122,6 +123,18 @@ def add_ns2(ns2_parser: argparse.ArgumentParser) -> None:
     )
     option("--agent", action="append", metavar="CLASS[:VARIABLE=VALUE,...]", help=senders)
     option("--out", type=Path, required=True, metavar="CSV", help="file to write")
+
+
+def add_fuzz(fuzz_parser: argparse.ArgumentParser) -> None:
+    option = fuzz_parser.add_argument
+    option("--seed", type=whole(0), help="this one alone")
+    option("--seeds", metavar="A-B", help="from A to B (default: 1-20)")
+    option("--minutes", type=whole(1), help="seeds from --seed on, or 1, until so long has passed")
+    option("--kernel", choices=FLAVOURS, default="patched")
+    option("--build", choices=("debug", "uml"), default="debug", help="debug: the kernel checks itself")
+    option("--local", action="store_true", help="a hostile program instead of a hostile peer")
+    option("--jobs", type=whole(1), default=1, help="kernels at a time (default: 1)")
+    option("--out", type=Path, metavar="FILE", help="record of all seeds as JSON")
 
 
 def list_scenarios(_: argparse.Namespace) -> int:
@@ -326,6 +339,34 @@ def check_machines(options: argparse.Namespace) -> int:
     wrong = sum(one.level == "bad" for one in found)
     print(f"{len(found)} findings, {wrong} bad")
     return 1 if wrong else 0
+
+
+def fuzz_kernel(options: argparse.Namespace) -> int:
+    import itertools
+
+    from sctplab import fuzz
+
+    if options.seeds and (options.seed is not None or options.minutes):
+        raise LabError("--seeds: got it with --seed or --minutes, expected one of them")
+    seeds = fuzz.seed_range(options.seeds or "1-20")
+    if options.seed is not None:
+        seeds = range(options.seed, options.seed + 1)
+    asked = fuzz.Asked(
+        "fuzz-local" if options.local else "fuzz-wire",
+        itertools.count(options.seed or 1) if options.minutes else seeds,
+        options.kernel,
+        options.build,
+        options.jobs,
+        options.minutes,
+    )
+    records = fuzz.fuzz(asked, lambda one: print(fuzz.line(one), flush=True))
+    found = fuzz.summary(asked, records)
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        record.write(options.out, found)
+    failed = found["failed"]
+    print(f"{len(records)} seeds, {found['packets'] + found['calls']} packets or calls, {len(failed)} failed")
+    return 1 if failed else 0
 
 
 def compare_results(options: argparse.Namespace) -> int:

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What both fuzzers share: numbers drawn from the seed, time, and the result. */
+#ifndef FUZZ_COMMON_H
+#define FUZZ_COMMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The stream of random numbers of this process; PART keeps processes of a seed apart. */
+void draw_start(uint64_t seed, unsigned int part);
+uint32_t draw(void);
+uint32_t below(uint32_t limit);		/* 0 to limit - 1; 0 for limit 0 */
+bool chance(unsigned int percent);
+uint32_t extreme(void);			/* a number that programs get wrong */
+
+double now_s(void);
+void sleep_s(double seconds);
+_Noreturn void die(const char *what);	/* with errno; exit 2: the fuzzer is at fault */
+
+/* One JSON object into FILE; "" as FAILURE: none. Returns the exit code. */
+int report(const char *file, uint64_t seed, const char *unit, uint64_t count, const char *outcome,
+	   const char *failure);
+
+#endif
