@@ -223,15 +223,16 @@ static void hostile_asconf(void)
 static void hostile_reconfig(void)
 {
 	static const uint32_t types[] = { 13, 14, 15, 17, 18, 16 };
-	uint32_t type = types[below(peer.lethal ? 6 : 6)];
-	uint8_t *at = chunk(&said, 130, 0, type == 13 ? 16 : 12);
+	uint32_t type = types[below(6)], length = type == 13 ? 16 : type == 15 ? 8 : 12;
+	uint8_t *at = chunk(&said, 130, 0, length);
 
 	if (!at)
 		return;
 	put16(at, type);
-	put16(at + 2, type == 13 ? 16 : 12);
+	put16(at + 2, length);
 	put32(at + 4, peer.reconf_serial - 1 + below(3));
-	put32(at + 8, type > 16 ? below(5) << 16 : draw());
+	if (length > 8)
+		put32(at + 8, type > 16 ? below(5) << 16 : draw());
 	if (type == 13)
 		put32(at + 12, peer.next_tsn - 1);
 }

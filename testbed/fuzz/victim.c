@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/sctp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +17,7 @@
 #define TAIL_LIMIT_S	300.0	/* RTO.Max is 5 s: the queue's head has been tried 60 times */
 
 static int family, sock, listener = -1;
+static int lost_by;	/* errno when the association was lost, 0 at the end of what the peer sends */
 static char buffer[LARGEST + 1];
 
 static void address_of(struct sockaddr_in *a, uint32_t address, int port)
@@ -111,8 +113,10 @@ static bool drain(void)
 	for (int i = 0; i < 50; i++) {
 		ssize_t got = recv(sock, in, sizeof(in), MSG_DONTWAIT);
 
-		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+			lost_by = got ? errno : 0;
 			return false;
+		}
 		if (got < 0)
 			break;
 	}
@@ -137,8 +141,10 @@ static bool transfer(void)
 			}
 			if (send_message(1 + below(most), below(8), flags, lifetime) >= 0)
 				continue;
-			if (errno != EAGAIN && errno != EINVAL)
+			if (errno != EAGAIN && errno != EINVAL) {
+				lost_by = errno;
 				return false;
+			}
 			break;
 		}
 		if (!drain())
@@ -194,6 +200,12 @@ const char *victim_live(uint64_t seed)
 	else {
 		shared->behave = true;
 		outcome = finish();
+	}
+	if (!strcmp(outcome, "lost")) {
+		static char words[64];
+
+		snprintf(words, sizeof(words), "lost, %s", lost_by ? strerror(lost_by) : "end of stream");
+		outcome = words;
 	}
 	setsockopt(sock, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 	close(sock);

@@ -66,7 +66,7 @@ static const char *check(const char *outcome, char *failure, size_t size)
 		snprintf(failure, size, "%s", outcome);
 		return "hang";
 	}
-	if (!strcmp(outcome, "lost") && shared->aborts) {
+	if (!strncmp(outcome, "lost", 4) && shared->aborts) {
 		static char aborted[120];
 
 		snprintf(aborted, sizeof(aborted), "aborted, cause %u %s", shared->abort_cause,

@@ -27,8 +27,8 @@ from sctplab.place.base import Ended, Processes, RunError, last_line
 from sctplab.place.uml import BUILD, boot, boot_environment
 from sctplab.toolbox import ROOT, SETUP, missing, search_path
 
-PER_BOOT = 10  # seeds
-WALL_S = 120.0  # of a seed
+PER_BOOT = 5  # seeds
+WALL_S = {"uml": 20.0, "debug": 60.0}  # of a seed; more is a loop, in the kernel or in the fuzzer
 VARIANTS = ("debug", "uml")
 CORPUS = ROOT / "testbed" / "fuzz" / "corpus.txt"
 Record = dict[str, Any]
@@ -124,7 +124,7 @@ class Fuzz:
             plan = {"path": self.iproute2, "program": str(self.program), "seeds": seeds}
             (folder / "plan.json").write_text(json.dumps(plan))
             argv = boot(self.linux, name, 1, True, AGENT / "fuzz.py")
-            wall_s = WALL_S * len(seeds)
+            wall_s = WALL_S[self.asked.build] * len(seeds)
             ended = self.processes.run(argv, boot_environment(folder), folder, wall_s)
             file = folder / "records.jsonl"
             lines = file.read_text(errors="replace").splitlines() if file.exists() else []
