@@ -97,7 +97,7 @@ void packet_sockets(void)
 {
 	for (int i = 0; i < PATHS; i++) {
 		struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP) };
-		int size = 8 << 20;
+		int size = 8 << 20, ignored = 1;
 		char name[16];
 
 		snprintf(name, sizeof(name), "pB%d", i);
@@ -105,6 +105,7 @@ void packet_sockets(void)
 		sockets[i] = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_IP));
 		if (sockets[i] < 0 || bind(sockets[i], (struct sockaddr *)&to, sizeof(to)))
 			die("packet socket");
+		setsockopt(sockets[i], SOL_PACKET, PACKET_IGNORE_OUTGOING, &ignored, sizeof(ignored));
 		setsockopt(sockets[i], SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 	}
 }

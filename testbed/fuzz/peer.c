@@ -388,7 +388,7 @@ static void stay_honest(void)
 
 void peer_live(uint64_t seed)
 {
-	double start, last_init = 0;
+	double start, last_init = 0, last_said = 0;
 
 	draw_start(seed, 2);
 	peer.lethal = chance(12);
@@ -411,6 +411,9 @@ void peer_live(uint64_t seed)
 			last_init = now;
 			peer_send_init(0);
 		}
+		if (now - last_said < 0.001)	/* answers at once must not stop virtual time */
+			continue;
+		last_said = now;
 		for (int n = (int)below(peer.mild ? 1 : 8); n >= 0 && peer.state == OPEN; n--)
 			hostile_packet();
 	}
