@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Seeds of a fuzzer, one after the other, on the kernel of the laboratory. Standard library only.
 
-Each seed's record is on the disk before the next one starts: after a panic the seed that is missing is guilty.
+Each seed's record is on the disk before the next one starts: after a panic the one that is missing is guilty.
 """
 
 import json

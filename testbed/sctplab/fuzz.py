@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Seeds of testbed/fuzz on kernels in virtual time: a hostile peer, or a hostile program.
 
-A seed has namespaces of its own and repeats alone. A boot takes several; it ends with the first one after which the
-kernel is not to be trusted any more.
+A seed has namespaces of its own and repeats alone. A boot takes several; after a crash the rest get another one.
 """
 
 from __future__ import annotations
@@ -72,7 +71,9 @@ def programs() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
-        raise RunError(f"make -C testbed/fuzz failed: {(done.stdout.strip().splitlines() or ['no output'])[-1]}")
+        raise RunError(
+            f"make -C testbed/fuzz failed: {(done.stdout.strip().splitlines() or ['no output'])[-1]}"
+        )
     return folder
 
 
@@ -84,7 +85,7 @@ def batches(seeds: Iterable[int], size: int = PER_BOOT) -> Iterator[list[int]]:
 
 def wrong(record: Record) -> str:
     """Why a record is a failure in one line, "" when it is none."""
-    return record.get("failure") or (record["splats"] or [""])[0]
+    return str(record.get("failure") or (record["splats"] or [""])[0])
 
 
 def of_boot(seeds: list[int], lines: list[str], ended: Ended) -> list[Record]:
