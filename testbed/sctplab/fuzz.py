@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Seeds of testbed/fuzz on kernels in virtual time: a hostile peer, or a hostile program.
 
-A seed has namespaces of its own and repeats alone. A boot takes several; after a crash the rest get another one.
+A seed has namespaces of its own and repeats alone. A boot takes several; those behind a crash get another.
 """
 
 from __future__ import annotations
