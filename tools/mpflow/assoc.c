@@ -11,9 +11,9 @@
 
 /* Of the sctp-multipath patches; the options take a struct sctp_assoc_value, names in options.c. */
 #ifndef SCTP_RTX_POLICY
-#define SCTP_RTX_POLICY		134
-#define SCTP_FAILOVER_HEARTBEAT	135
-#define SCTP_DORMANT_POLICY	136
+#define SCTP_RTX_POLICY		0x1280
+#define SCTP_FAILOVER_HEARTBEAT	0x1281
+#define SCTP_DORMANT_POLICY	0x1282
 #define SCTP_CMT_ON_OFF		0x1200		/* FreeBSD's, as the next one */
 #define SCTP_CMT_USE_DAC	0x1201
 #define SPP_PATHMAXRXT_ZERO	(1 << 10)	/* an spp_pathmaxrxt of 0 is not "unchanged" */

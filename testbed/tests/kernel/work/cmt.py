@@ -38,7 +38,7 @@ SACKS = ["standard", "delayed", "per-path"]
 OPTIONS = {
     0x1200: ("cmt", SWITCH),
     0x1201: ("cmt_sack", SACKS),
-    137: ("cmt_scheduler", SCHEDULERS),
+    0x1283: ("cmt_scheduler", SCHEDULERS),
 }
 SETTINGS = {name: values[0] for name, values in OPTIONS.values()} | {"cmt_split_fast_rtx": "1"}
 Values = dict[int, int]  # by option

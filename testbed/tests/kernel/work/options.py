@@ -11,7 +11,7 @@ from collections.abc import Callable
 from commands import LIBC
 
 SCTP = 132  # protocol and level of its options
-RTX_POLICY, PEELOFF, ASSOC_IDS = 134, 102, 29
+RTX_POLICY, PEELOFF, ASSOC_IDS = 0x1280, 102, 29
 FUTURE, CURRENT, ALL = 0, 1, 2
 CLONE_NEWNET = 0x40000000
 LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}

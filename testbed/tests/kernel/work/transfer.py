@@ -25,7 +25,7 @@ from thresholds import address
 LIMIT_S = 300  # of virtual time
 CONFIRMED_S = 6  # heartbeats confirm all addresses
 AUTH_CHUNK, FRAGMENT_INTERLEAVE, STREAM_SCHEDULER, INTERLEAVING = 21, 18, 123, 125
-PRIMARY_ADDR, CMT_ON_OFF, CMT_USE_DAC, CMT_SCHEDULER = 6, 0x1200, 0x1201, 137
+PRIMARY_ADDR, CMT_ON_OFF, CMT_USE_DAC, CMT_SCHEDULER = 6, 0x1200, 0x1201, 0x1283
 SCHEDULERS = range(5)  # first come, priority, round robin, fair, weighted fair
 OLD_SCHEDULERS = range(3)  # before Linux 6.4
 Ends = tuple[socket.socket, socket.socket]
