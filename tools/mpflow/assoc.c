@@ -16,6 +16,7 @@
 #define SCTP_DORMANT_POLICY	0x1282
 #define SCTP_CMT_ON_OFF		0x1200		/* FreeBSD's, as the next one */
 #define SCTP_CMT_USE_DAC	0x1201
+#define SCTP_PATHMAXRXT_ZERO	0x1284		/* the next one counts */
 #define SPP_PATHMAXRXT_ZERO	(1 << 10)	/* an spp_pathmaxrxt of 0 is not "unchanged" */
 #endif
 #define NEEDS_PATCHES	"expected one with the sctp-multipath patches"
@@ -44,6 +45,18 @@ static void set_rto(int fd, const struct options *o)
 		set(fd, SCTP_RTOINFO, &rto, sizeof(rto), "--rto-initial, --rto-min, --rto-max");
 }
 
+/* An option of the patches. */
+static void set_multipath(int fd, int name, int64_t value, const char *option)
+{
+	struct sctp_assoc_value setting = { .assoc_value = or_unchanged(value) };
+
+	if (value == NOT_GIVEN || setsockopt(fd, IPPROTO_SCTP, name, &setting, sizeof(setting)) == 0)
+		return;
+	if (errno == ENOPROTOOPT)
+		fail(EXIT_USAGE, "%s: this kernel does not know it; " NEEDS_PATCHES, option);
+	fail(EXIT_USAGE, "%s: refused by the kernel: %s", option, strerror(errno));
+}
+
 static void set_path_parameters(int fd, const struct options *o)
 {
 	struct sctp_paddrparams path = { .spp_pathmaxrxt = or_unchanged(o->pmr) };
@@ -52,14 +65,12 @@ static void set_path_parameters(int fd, const struct options *o)
 		path.spp_flags = SPP_HB_ENABLE | (o->hb_interval == 0 ? SPP_HB_TIME_IS_ZERO : 0);
 		path.spp_hbinterval = o->hb_interval;
 	}
-	if (o->pmr == 0)
+	if (o->pmr == 0) {
+		set_multipath(fd, SCTP_PATHMAXRXT_ZERO, 1, "--pmr 0");
 		path.spp_flags |= SPP_PATHMAXRXT_ZERO;
+	}
 	if (o->pmr != NOT_GIVEN || o->hb_interval != NOT_GIVEN)
 		set(fd, SCTP_PEER_ADDR_PARAMS, &path, sizeof(path), "--pmr, --hb-interval");
-	/* Other kernels overlook the flag. */
-	if (o->pmr == 0 &&
-	    (!transport_get(fd, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &path, sizeof(path)) || path.spp_pathmaxrxt))
-		fail(EXIT_USAGE, "--pmr 0: this kernel does not fail over at the first timeout; " NEEDS_PATCHES);
 }
 
 static void set_sack(int fd, const struct options *o)
@@ -73,18 +84,6 @@ static void set_sack(int fd, const struct options *o)
 		sack.sack_freq = 1;	/* a delay of 0 would mean "unchanged" */
 	if (sack.sack_delay || sack.sack_freq)
 		set(fd, SCTP_DELAYED_SACK, &sack, sizeof(sack), "--sack-delay, --sack-freq");
-}
-
-/* An option of the patches. */
-static void set_multipath(int fd, int name, int64_t value, const char *option)
-{
-	struct sctp_assoc_value setting = { .assoc_value = or_unchanged(value) };
-
-	if (value == NOT_GIVEN || setsockopt(fd, IPPROTO_SCTP, name, &setting, sizeof(setting)) == 0)
-		return;
-	if (errno == ENOPROTOOPT)
-		fail(EXIT_USAGE, "%s: this kernel does not know it; " NEEDS_PATCHES, option);
-	fail(EXIT_USAGE, "%s: refused by the kernel: %s", option, strerror(errno));
 }
 
 static void subscribe(int fd, uint16_t type)

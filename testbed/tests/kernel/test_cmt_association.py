@@ -24,7 +24,7 @@ RATE = 2.0
 PACKET_NS = 1500 * 8 / RATE * 1e3
 CLOCK_NS = 256  # that UML's clock goes on by when it is read outside of interrupts; measuring paths reads it
 WAYS = ("forward", "reverse")
-FORWARD_TSN, AUTH = "0xc0", "0x0f"
+FORWARD_TSN, AUTH, RE_CONFIG = "0xc0", "0x0f", "0x82"
 CUT = tuple(Event(1, "cut", name) for name in ("path1", "path2"))
 HEAL = tuple(Event(2, "heal", name) for name in ("path1", "path2"))
 
@@ -164,6 +164,15 @@ def test_chunks_that_are_authenticated(tmp_path: Path) -> None:
     assert 0.25 < found.share("path2") < 0.75
     signed = {one.packet for one in found.chunks if one.kind == AUTH}
     assert {one.packet for one in found.chunks if one.kind in ("DATA", "SACK")} <= signed
+
+
+@pytest.mark.parametrize("delays", [(10, 40), (40, 10)], ids=str)
+def test_streams_that_are_reset(delays: tuple[float, float], tmp_path: Path) -> None:
+    """The request does not overtake data that it refers to, so that it is made once."""
+    found = carry_out("stream_resets", tmp_path, paths(*delays, rate_mbit=RATE), {"reconf_enable": "1"})
+    asked = [one for one in found.chunks if (one.kind, one.direction) == (RE_CONFIG, "forward")]
+    assert len(asked) == 5
+    assert found.result["counters"]["host1"]["SctpT3RtxExpireds"] == 0
 
 
 def test_explicit_congestion_notification(tmp_path: Path) -> None:

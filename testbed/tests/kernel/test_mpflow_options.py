@@ -52,7 +52,7 @@ def test_patched_has_what_was_asked_for(turn: int, tmp_path: Path) -> None:
         ({"dormant_policy": "hop"}, "send: mpflow: --dormant-policy: this kernel does not know it"),
         ({"cmt": "base"}, "recv: mpflow: --cmt: this kernel does not know it"),
         ({"cmt_sack": "delayed"}, "recv: mpflow: --cmt-sack: this kernel does not know it"),
-        ({"pmr": 0}, "send: mpflow: --pmr 0: this kernel does not fail over at the first timeout"),
+        ({"pmr": 0}, "send: mpflow: --pmr 0: this kernel does not know it"),
     ],
 )
 def test_stock_refuses(keys: dict[str, Any], complaint: str, tmp_path: Path) -> None:

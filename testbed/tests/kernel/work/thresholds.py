@@ -34,7 +34,7 @@ from options import (
 )
 
 ASSOCINFO, ADDR_PARAMS, ADDR_INFO, ADDR_THLDS, BINDX_ADD = 1, 9, 15, 31, 100
-FAILOVER_HEARTBEAT, DORMANT_POLICY = 0x1281, 0x1282
+FAILOVER_HEARTBEAT, DORMANT_POLICY, PATHMAXRXT_ZERO = 0x1281, 0x1282, 0x1284
 DORMANT = ["kernel", "hop", "primary", "last"]
 HB_ENABLE, PMR_ZERO = 1 << 0, 1 << 10  # flags of SCTP_PEER_ADDR_PARAMS
 INACTIVE, ACTIVE = 0, 2
@@ -175,6 +175,7 @@ def path_max_retrans_may_be_0_and_no_less() -> None:
 def zero_means_unchanged_unless_it_is_meant() -> None:
     client, _ = two_paths()
     for sock, host in ((one_to_one(), ""), (client, ""), (client, PATHS[1])):
+        choose(sock, 1, option_name=PATHMAXRXT_ZERO)
         set_params(sock, 4, host=host)
         set_params(sock, 0, host=host)
         expect(pmr_of(sock, host), 4)
@@ -188,8 +189,22 @@ def zero_means_unchanged_unless_it_is_meant() -> None:
         expect(pmr_of(sock, host), 2)
 
 
+def the_flag_of_zero_is_one_of_many_unless_asked_for() -> None:
+    """A program that never heard of it may have it set."""
+    client, _ = two_paths()
+    for sock, host in ((one_to_one(), ""), (one_to_many(), ""), (client, ""), (client, PATHS[1])):
+        expect(chosen(sock, option_name=PATHMAXRXT_ZERO), 0)
+        set_params(sock, 0, PMR_ZERO, host)
+        expect(pmr_of(sock, host), 5)
+        set_params(sock, 4, PMR_ZERO, host)
+        expect(pmr_of(sock, host), 4)
+        set_params(sock, 5, host=host)
+        refused(errno.EINVAL, choose, sock, 2, FUTURE, PATHMAXRXT_ZERO)
+
+
 def zero_is_for_one_path_or_for_all() -> None:
     client, _ = two_paths()
+    choose(client, 1, option_name=PATHMAXRXT_ZERO)
     set_params(client, 0, PMR_ZERO, PATHS[1])
     expect([pmr_of(client, host) for host in ("", *PATHS)], [5, 5, 0])
     set_params(client, 0, PMR_ZERO)
@@ -202,6 +217,7 @@ def zero_is_for_one_path_or_for_all() -> None:
 def zero_is_for_later_associations() -> None:
     server = bound(one_to_one())
     server.listen()
+    choose(server, 1, option_name=PATHMAXRXT_ZERO)
     set_params(server, 0, PMR_ZERO)
     client = bound(one_to_one())
     client.connect(server.getsockname())
@@ -211,6 +227,7 @@ def zero_is_for_later_associations() -> None:
 
 def association_limit_is_not_compared_with_0() -> None:
     client, _ = two_paths()
+    choose(client, 1, option_name=PATHMAXRXT_ZERO)
     set_assocmaxrxt(client, 10)
     refused(errno.EINVAL, set_assocmaxrxt, client, 11)
     set_params(client, 1, 0, PATHS[0])
@@ -291,7 +308,7 @@ def path_max_retrans_of_stock_is_1_at_least() -> None:
 def settings_of_failover_are_absent_from_stock() -> None:
     for name in ("failover_heartbeat", "dormant_policy"):
         assert not os.path.exists(path(name)), name
-    for number in (FAILOVER_HEARTBEAT, DORMANT_POLICY):
+    for number in (FAILOVER_HEARTBEAT, DORMANT_POLICY, PATHMAXRXT_ZERO):
         refused(errno.ENOPROTOOPT, choose, one_to_one(), 1, FUTURE, number)
         refused(errno.ENOPROTOOPT, chosen, one_to_one(), FUTURE, number)
 
@@ -305,6 +322,7 @@ CASES: dict[str, list[Callable[[], None]]] = {
         options_of_failover_take_what_they_know,
         path_max_retrans_may_be_0_and_no_less,
         zero_means_unchanged_unless_it_is_meant,
+        the_flag_of_zero_is_one_of_many_unless_asked_for,
         zero_is_for_one_path_or_for_all,
         zero_is_for_later_associations,
         association_limit_is_not_compared_with_0,

@@ -28,6 +28,7 @@ AUTH_CHUNK, FRAGMENT_INTERLEAVE, STREAM_SCHEDULER, INTERLEAVING = 21, 18, 123, 1
 PRIMARY_ADDR, CMT_ON_OFF, CMT_USE_DAC, CMT_SCHEDULER = 6, 0x1200, 0x1201, 0x1283
 SCHEDULERS = range(5)  # first come, priority, round robin, fair, weighted fair
 OLD_SCHEDULERS = range(3)  # before Linux 6.4
+ENABLE_RESET, RESET_STREAMS, MAY_RESET_STREAMS, RESET_OUTGOING = 118, 119, 1, 2
 Ends = tuple[socket.socket, socket.socket]
 
 
@@ -248,6 +249,37 @@ def authentication(hosts: Hosts) -> None:
     both_ways(client, peer, 300)
 
 
+def stream_resets(hosts: Hosts) -> None:
+    """As soon as nothing is left to be sent: the next message waits for the answer of the peer."""
+    server = hosts.listening()
+    client = hosts.bound(1)
+    for sock in (server, client):
+        choose(sock, MAY_RESET_STREAMS, option_name=ENABLE_RESET)
+    hosts.connect(client, server)
+    peer = server.accept()[0]
+    time.sleep(CONFIRMED_S)
+    inbox = Inbox()
+    for turn in range(5):
+        first = 101 * turn
+        send(client, range(first, first + 100))
+        reset_outgoing(client)
+        moment = time.time()
+        send(client, [first + 100])
+        inbox.receive(peer, 101)
+        assert time.time() - moment < 0.5, f"turn {turn} took {time.time() - moment} s"
+    expect(inbox.by_stream(), {0: list(range(505))})
+
+
+def reset_outgoing(sock: socket.socket) -> None:
+    """All streams, once what was written has left."""
+    while True:
+        try:
+            sock.setsockopt(SCTP, RESET_STREAMS, struct.pack("iHH", 0, RESET_OUTGOING, 0))
+            return
+        except BlockingIOError:
+            time.sleep(0.01)
+
+
 def explicit_addresses(hosts: Hosts) -> None:
     """Ten messages to the one, ten to the other."""
     client, peer = connected(hosts, hosts.listening())
@@ -273,6 +305,7 @@ CASES: dict[str, Callable[[Hosts], None]] = {
         interleaving,
         lifetimes,
         authentication,
+        stream_resets,
         explicit_addresses,
     )
 }
