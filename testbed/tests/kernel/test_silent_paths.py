@@ -57,9 +57,7 @@ def test_an_address_whose_init_was_lost_waits_for_its_answer(lab: Lab) -> None:
 def second_fault(interval_ms: float, seed: int, **settings: str) -> RunSpec:
     """A path is away for ten seconds; two seconds after it is back the other one fails."""
     events = (Event(10, "cut", "path1"), Event(HEALED_S, "heal", "path1"), Event(22, "cut", "path2"))
-    flow = Flow(
-        "main", duration_s=45, message_b=200, interval_ms=interval_ms, nodelay=True, message_log=True
-    )
+    flow = Flow("main", duration_s=45, message_b=200, interval_ms=interval_ms, nodelay=True, message_log=True)
     one = replace(spec(Topology((path(1, 20), path(2, 20))), flow), events=events, seed=seed)
     return with_settings(one, **settings)
 
@@ -95,7 +93,9 @@ def test_no_path_is_flooded_however_short_the_timeout(lab: Lab) -> None:
     assert all(later - one >= FLOOR_S - TICK_S for one, later in zip(late, late[1:], strict=False))
 
 
-@pytest.mark.parametrize("settings", [{"cmt": "1"}, {"cmt": "1", "failover_heartbeat": "1"}], ids=["cmt", "both"])
+@pytest.mark.parametrize(
+    "settings", [{"cmt": "1"}, {"cmt": "1", "failover_heartbeat": "1"}], ids=["cmt", "both"]
+)
 def test_a_path_that_was_left_returns_although_the_program_wants_no_heartbeats(
     settings: dict[str, str], lab: Lab
 ) -> None:

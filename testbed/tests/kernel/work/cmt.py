@@ -5,6 +5,7 @@ import errno
 import os
 import socket
 import struct
+import time
 from collections.abc import Callable
 
 from commands import LIBC
@@ -30,7 +31,9 @@ from options import (
     setting,
     write,
 )
+from thresholds import BINDX_ADD, address
 
+HANDSHAKE = 4  # control chunks
 SWITCH = ["0", "1"]
 SCHEDULERS = ["round-robin", "primary-first", "lowest-rtt"]
 SACKS = ["standard", "delayed", "per-path"]
@@ -229,6 +232,30 @@ def buffers_for_cmt_are_8_bytes_or_more() -> None:
             expect(option(sock, number, bytes(50)), value)
 
 
+def control_chunks() -> int:
+    """Sent by all sockets of the namespace."""
+    with open("/proc/net/sctp/snmp", encoding="ascii") as table:
+        counters = dict(line.split() for line in table)
+    return int(counters["SctpOutCtrlChunks"])
+
+
+def a_peer_with_many_addresses_is_not_asked_at_all_of_them_at_once() -> None:
+    """16 paths take part, and the first of them need not be asked; each HEARTBEAT has an answer."""
+    hosts = [f"127.0.0.{number}" for number in range(1, 41)]
+    server, client = one_to_one(), one_to_one()
+    server.bind((hosts[0], 0))
+    for host in hosts[1:]:
+        server.setsockopt(SCTP, BINDX_ADD, address(host, server.getsockname()[1]))
+    server.listen()
+    client.bind((hosts[0], 0))
+    choose(client, 1, option_name=0x1200)
+    client.connect(server.getsockname())
+    time.sleep(0.1)
+    expect((control_chunks() - HANDSHAKE) / 2, 15)
+    time.sleep(6)
+    expect((control_chunks() - HANDSHAKE) / 2 >= 39, True)
+
+
 def cmt_is_absent_from_stock() -> None:
     for name in (*SETTINGS, "available_cmt_schedulers"):
         assert not os.path.exists(path(name)), name
@@ -253,6 +280,7 @@ CASES: dict[str, list[Callable[[], None]]] = {
         unknown_values_of_cmt_are_refused,
         cmt_of_unknown_associations_is_refused,
         buffers_for_cmt_are_8_bytes_or_more,
+        a_peer_with_many_addresses_is_not_asked_at_all_of_them_at_once,
     ],
     "stock": [cmt_is_absent_from_stock],
 }

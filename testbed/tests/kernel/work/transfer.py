@@ -58,6 +58,13 @@ def bulk(hosts: Hosts) -> None:
     both_ways(*connected(hosts, hosts.listening()), 1000)
 
 
+def one_way(hosts: Hosts) -> None:
+    """Thirty seconds at 2 Mbit/s."""
+    client, peer = connected(hosts, hosts.listening())
+    send(client, range(5000))
+    expect(received(peer, 5000).by_stream(), {0: list(range(5000))})
+
+
 def at_once(hosts: Hosts) -> None:
     """The program has named one address; the other is told by the peer, and nobody has confirmed it."""
     server = hosts.listening()
@@ -293,6 +300,7 @@ CASES: dict[str, Callable[[Hosts], None]] = {
     case.__name__: case
     for case in (
         bulk,
+        one_way,
         at_once,
         restart,
         shutdown,
