@@ -156,7 +156,7 @@ def outages_of(spec: RunSpec, flow: Flow) -> list[Outage]:
 def return_s(spec: RunSpec) -> float:
     """Until a path that is back has answered a heartbeat."""
     rto_max = seconds(spec, "rto_max")
-    wait = rto_max if setting(spec, "failover_heartbeat") else seconds(spec, "hb_interval") + 1.5 * rto_max
+    wait = 1.5 * rto_max + (0 if setting(spec, "failover_heartbeat") else seconds(spec, "hb_interval"))
     return wait * LATE + max(longest_trip(spec, flow) for flow in spec.flows)
 
 

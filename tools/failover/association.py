@@ -229,10 +229,23 @@ class Association:
         if path.state is not State.INACTIVE and path.errors > threshold:
             self.enter(path, State.INACTIVE)
         path.estimate = path.estimate.doubled(self.limits)
-        if not heartbeat and was is State.ACTIVE and self.probing(path):
+        if was is State.ACTIVE and self.probing(path):
             path.probe_counted = self.now
-            self.send_heartbeat(path)
-            self.arm_heartbeat(path)
+            if not heartbeat:
+                self.ask(path)
+                self.arm_heartbeat(path)
+            other = self.beside(path)
+            if self.probing(other):
+                self.ask(other)
+
+    def beside(self, path: Path) -> Path:
+        return self.other if path is self.primary else self.primary
+
+    def ask(self, path: Path) -> None:
+        """A HEARTBEAT beside those by the clock: that it is not answered is no error (sctp_mp_probe)."""
+        out = path.heartbeat_out
+        self.send_heartbeat(path)
+        path.heartbeat_out = out
 
     def enter(self, path: Path, state: State) -> None:
         """A change of state, and with it of the paths in use."""
@@ -244,21 +257,24 @@ class Association:
     # --- heartbeats ---
 
     def probing(self, path: Path) -> bool:
-        """Whether a failed path is asked once per RTO (sctp_mp_probing)."""
+        """Whether a failed path is asked about once per RTO (sctp_mp_probing)."""
         return bool(self.settings.failover_heartbeat) and path.state is not State.ACTIVE
+
+    def heartbeat_rto(self, path: Path) -> int:
+        """sctp_hb_rto, in jiffies."""
+        interval = self.clock.from_ms(self.settings.hb_interval)
+        return min(path.estimate.rto, interval) if self.probing(path) and interval else path.estimate.rto
 
     def heartbeat_wait(self, path: Path) -> int:
         """sctp_transport_timeout, in jiffies."""
-        interval = self.clock.from_ms(self.settings.hb_interval)
-        if self.probing(path):
-            return min(path.estimate.rto, interval)
-        wait = path.estimate.rto >> 1
-        return max(wait if path.state is State.PF else wait + interval, self.clock.hz // 5)
+        soon = path.state is State.PF or self.probing(path)
+        interval = 0 if soon else self.clock.from_ms(self.settings.hb_interval)
+        return max((self.heartbeat_rto(path) >> 1) + interval, self.clock.hz // 5)
 
     def arm_heartbeat(self, path: Path) -> None:
         if not self.situation.heartbeats:
             return
-        jitter = 0 if self.probing(path) else self.random.randrange(max(1, path.estimate.rto))
+        jitter = self.random.randrange(max(1, self.heartbeat_rto(path)))
         self.arm(path.heartbeat, self.heartbeat_wait(path) + jitter, lambda: self.heartbeat_due(path))
 
     def heartbeat_due(self, path: Path) -> None:
@@ -309,11 +325,21 @@ class Association:
         """HEARTBEAT-ACK (sctp_cmd_transport_on)."""
         path.errors, self.errors, path.heartbeat_out = 0, 0, False
         path.last_heard = self.now
+        back = self.probing(path) and self.probing(self.beside(path))
         if path.state is not State.ACTIVE:
             self.enter(path, State.ACTIVE)
         path.estimate = path.estimate.sampled(self.clock.jiffies(self.now) - sent, self.limits)
         path.measured = None
         self.arm_heartbeat(path)
+        if back:
+            self.give_up(self.beside(path))
+
+    def give_up(self, path: Path) -> None:
+        """The other one is back: what is outstanding on PATH is sent again (sctp_mp_path_back)."""
+        path.t3.pending = False
+        self.lost = sorted([*self.lost, *path.flight])
+        path.flight.clear()
+        self.flush()
 
     # --- the receiver ---
 

@@ -142,19 +142,21 @@ def test_return_waits_for_a_heartbeat() -> None:
     assert down.returns_s.low > 30
 
 
-def test_failover_heartbeat_probes_at_once_and_once_per_rto() -> None:
+def test_failover_heartbeat_probes_at_once_and_about_once_per_rto() -> None:
+    """An RTO is 2 s by then, and stays so for two of them: the first has no answer to wait for."""
     probed = Settings(path_max_retrans=0, failover_heartbeat=1)
     found = middle(probed, replace(DENSE, heal_s=3))
     times = [one.t for one in found.steps if one.what == "HEARTBEAT"]
     assert times[0] == found.steps[0].t  # with the timeout
-    assert [round(later - earlier) for earlier, later in pairwise(times)] == [2]
-    assert found.returns_s is not None and found.returns_s.high < 3.4
+    assert all(1 <= later - earlier <= 3.2 for earlier, later in pairwise(times))
+    assert found.returns_s is not None and found.returns_s.high < 3 + 3.3
 
 
 def test_probes_do_not_come_later_than_heartbeats() -> None:
     found = middle(Settings(failover_heartbeat=1, hb_interval=3000))
     times = [one.t for one in found.steps if one.what == "HEARTBEAT"]
-    assert [round(later - earlier) for earlier, later in pairwise(times)] == [2, 3]
+    assert len(times) == 3
+    assert all(later - earlier <= 1.5 * 3.2 for earlier, later in pairwise(times))
 
 
 def test_without_heartbeats_it_never_returns() -> None:

@@ -139,12 +139,14 @@ def test_the_second_of_three_fails_as_fast_as_the_first_when_data_measured_it(
 
 
 def probe_interval(heal_s: float) -> float:
-    """From the last probe before HEAL_S to the next; the first probe follows the timeout at once."""
-    intervals = [min(RTO_S * 2**k, HB_INTERVAL_S) for k in range(1, 20)]
-    probes = accumulate(intervals, initial=CUT_S + RTO_S)
-    return next(
-        interval for interval, probe in zip([0.0, *intervals], probes, strict=True) if probe >= heal_s
-    )
+    """The longest from a probe before HEAL_S to the next.
+
+    The first probe follows the timeout at once, and does not count for the clock of the others. Each of
+    these comes after a half to one and a half of an RTO, which doubles from then on.
+    """
+    rtos = [RTO_S * 2, *(min(RTO_S * 2**k, HB_INTERVAL_S) for k in range(1, 20))]
+    earliest = accumulate((rto / 2 for rto in rtos), initial=CUT_S + RTO_S)
+    return 1.5 * max(rto for rto, probe in zip(rtos, earliest, strict=False) if probe < heal_s)
 
 
 @pytest.mark.parametrize("pmr", [0, 5])

@@ -74,6 +74,6 @@ def test_a_path_that_loses_full_packets_is_asked_for_data_less_and_less(
     counters, data = carry_out(tmp_path, topology, SILENT, settings)
     tried = [one.time_ns for one in data if one.path == "path2"]
     turns = [later - one for one, later in pairwise(tried) if later - one > 0.9e9]
-    assert 2 <= len(turns)
+    assert len(turns) >= 2
     assert all(later > 1.3 * one for one, later in pairwise(turns[1:]))
     assert counters[TIMEOUTS] <= 6

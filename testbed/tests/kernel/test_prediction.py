@@ -79,7 +79,6 @@ def test_return(bench: runner.Bench, values: dict[str, str], heal_s: float) -> N
     found = predict(settings, situation, moment=moment(made)).returns_s
     assert found is not None
     since_cut = heal_s + made["metrics"]["return_s"]
-    assert since_cut == pytest.approx(found.typical, rel=0.1)
     assert 0.9 * found.low <= since_cut <= 1.1 * found.high
 
 

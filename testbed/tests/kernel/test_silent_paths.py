@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -90,7 +91,7 @@ def test_no_path_is_flooded_however_short_the_timeout(lab: Lab) -> None:
     ]
     late = [moment for moment in asked if moment > 3]
     assert len(late) > 10
-    assert all(later - one >= FLOOR_S - TICK_S for one, later in zip(late, late[1:], strict=False))
+    assert all(later - one >= FLOOR_S - TICK_S for one, later in pairwise(late))
 
 
 @pytest.mark.parametrize(

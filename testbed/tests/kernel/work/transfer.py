@@ -20,7 +20,7 @@ from links import await_links
 from messages import BINDX_ADD, BINDX_REM, RCVBUFFORCE, Hosts, Inbox, send
 from options import SCTP, associations, choose, expect, peel_off
 from run import left_behind, start_captures, stop_captures
-from thresholds import address
+from thresholds import ENABLE_RESET, MAY_RESET_STREAMS, RESET_OUTGOING, RESET_STREAMS, address
 
 LIMIT_S = 300  # of virtual time
 CONFIRMED_S = 6  # heartbeats confirm all addresses
@@ -28,7 +28,7 @@ AUTH_CHUNK, FRAGMENT_INTERLEAVE, STREAM_SCHEDULER, INTERLEAVING = 21, 18, 123, 1
 PRIMARY_ADDR, CMT_ON_OFF, CMT_USE_DAC, CMT_SCHEDULER = 6, 0x1200, 0x1201, 0x1283
 SCHEDULERS = range(5)  # first come, priority, round robin, fair, weighted fair
 OLD_SCHEDULERS = range(3)  # before Linux 6.4
-ENABLE_RESET, RESET_STREAMS, MAY_RESET_STREAMS, RESET_OUTGOING = 118, 119, 1, 2
+NODELAY = 3
 Ends = tuple[socket.socket, socket.socket]
 
 
@@ -262,19 +262,20 @@ def stream_resets(hosts: Hosts) -> None:
     client = hosts.bound(1)
     for sock in (server, client):
         choose(sock, MAY_RESET_STREAMS, option_name=ENABLE_RESET)
+        sock.setsockopt(SCTP, NODELAY, struct.pack("i", 1))
     hosts.connect(client, server)
     peer = server.accept()[0]
     time.sleep(CONFIRMED_S)
     inbox = Inbox()
     for turn in range(5):
-        first = 101 * turn
-        send(client, range(first, first + 100))
+        first = 7 * turn
+        send(client, range(first, first + 6))
         reset_outgoing(client)
         moment = time.time()
-        send(client, [first + 100])
-        inbox.receive(peer, 101)
+        send(client, [first + 6])
+        inbox.receive(peer, 7)
         assert time.time() - moment < 0.5, f"turn {turn} took {time.time() - moment} s"
-    expect(inbox.by_stream(), {0: list(range(505))})
+    expect(inbox.by_stream(), {0: list(range(35))})
 
 
 def reset_outgoing(sock: socket.socket) -> None:
@@ -284,7 +285,7 @@ def reset_outgoing(sock: socket.socket) -> None:
             sock.setsockopt(SCTP, RESET_STREAMS, struct.pack("iHH", 0, RESET_OUTGOING, 0))
             return
         except BlockingIOError:
-            time.sleep(0.01)
+            time.sleep(0.001)
 
 
 def explicit_addresses(hosts: Hosts) -> None:
