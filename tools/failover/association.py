@@ -263,7 +263,8 @@ class Association:
     def heartbeat_rto(self, path: Path) -> int:
         """sctp_hb_rto, in jiffies."""
         interval = self.clock.from_ms(self.settings.hb_interval)
-        return min(path.estimate.rto, interval) if self.probing(path) and interval else path.estimate.rto
+        limited = self.probing(path) and interval > 0
+        return min(path.estimate.rto, interval - interval // 3) if limited else path.estimate.rto
 
     def heartbeat_wait(self, path: Path) -> int:
         """sctp_transport_timeout, in jiffies."""

@@ -136,6 +136,18 @@ def test_addresses_that_come_and_go(tmp_path: Path) -> None:
     assert [set(part) for part in (data[:tenth], data[-tenth:])] == [{"path1", "path2"}, {"path1", "path3"}]
 
 
+def test_an_address_that_is_cut_and_removed(tmp_path: Path) -> None:
+    settings = {
+        "addip_enable": "1",
+        "addip_noauth_enable": "1",
+        "cmt_sack": "per-path",
+        "failover_heartbeat": "1",
+    }
+    case, cut = "an_address_that_is_cut_and_removed", (Event(1, "cut", "path1", direction="forward"),)
+    found = carry_out(case, tmp_path, paths(10, 40, rate_mbit=20), settings, events=cut)
+    assert found.result["counters"]["host1"]["SctpT3RtxExpireds"] == 0
+
+
 def test_settings_that_change_while_data_is_under_way(tmp_path: Path) -> None:
     assert 0.2 < carry_out("switching", tmp_path, two()).share("path2") < 0.8
 

@@ -172,6 +172,17 @@ def addresses(hosts: Hosts) -> None:
     expect(inbox.by_stream(), {0: list(range(3000))})
 
 
+def an_address_that_is_cut_and_removed(hosts: Hosts) -> None:
+    """With data outstanding: no timeout of a path that works is needed to send that again."""
+    client, peer = connected(hosts, hosts.listening())
+    send(client, range(3000))
+    inbox = received(peer, 300)
+    hosts.next_event()
+    hosts.bindx(peer, BINDX_REM, hosts.addresses[1][0])
+    inbox.receive(peer, 2700)
+    expect(inbox.by_stream(), {0: list(range(3000))})
+
+
 def switching(hosts: Hosts) -> None:
     """Everything that can be switched while data is under way, and the primary path."""
     client, peer = connected(hosts, hosts.listening())
@@ -309,6 +320,7 @@ CASES: dict[str, Callable[[Hosts], None]] = {
         peeling_off,
         one_to_many,
         addresses,
+        an_address_that_is_cut_and_removed,
         switching,
         slow_reader,
         interleaving,
