@@ -142,7 +142,7 @@ def probe_interval(heal_s: float) -> float:
     """The longest from a probe before HEAL_S to the next.
 
     The first probe follows the timeout at once, and does not count for the clock of the others. Each of
-    these comes after a half to one and a half of an RTO, which doubles, and never after more than hb_interval.
+    these comes after a half to one and a half of an RTO, which doubles, and never later than hb_interval.
     """
     rtos = [RTO_S * 2, *(min(RTO_S * 2**k, HB_INTERVAL_S * 2 / 3) for k in range(1, 20))]
     earliest = accumulate((rto / 2 for rto in rtos), initial=CUT_S + RTO_S)
