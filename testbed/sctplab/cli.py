@@ -71,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
         "--behind", action="store_true", help="print only the seeds of the races that are lost"
     )
     add_fuzz(add(commands, "fuzz", fuzz_kernel, "a hostile peer, or program, drawn from seeds"))
+    add_cost(add(commands, "cost", count_cost, "instructions and cycles of a packet, a SACK and a transfer"))
     compare = add(commands, "compare", compare_results, "two results side by side")
     compare.add_argument("a", type=Path)
     compare.add_argument("b", type=Path)
@@ -135,6 +136,21 @@ def add_fuzz(fuzz_parser: argparse.ArgumentParser) -> None:
     option("--local", action="store_true", help="a hostile program instead of a hostile peer")
     option("--jobs", type=whole(1), default=1, help="kernels at a time (default: 1)")
     option("--out", type=Path, metavar="FILE", help="record of all seeds as JSON")
+
+
+def add_cost(cost_parser: argparse.ArgumentParser) -> None:
+    option = cost_parser.add_argument
+    option(
+        "--kind",
+        action="append",
+        default=[],
+        help="data, heartbeat, sack, ...; may be given again (default: all)",
+    )
+    option("--chunks", type=whole(100), default=40000, help="largest number outstanding (default: 40000)")
+    option("--repeat", type=whole(1), default=1, help="boots that count instructions, per case and kernel")
+    option("--times", type=whole(0), default=5, help="boots that take the time (default: 5)")
+    option("--functions", type=whole(0), default=0, metavar="N", help="print those that differ most")
+    option("--json", type=Path, metavar="FILE", help="record with the functions of each case")
 
 
 def list_scenarios(_: argparse.Namespace) -> int:
@@ -367,6 +383,23 @@ def fuzz_kernel(options: argparse.Namespace) -> int:
     failed = found["failed"]
     print(f"{len(records)} seeds, {found['packets'] + found['calls']} packets or calls, {len(failed)} failed")
     return 1 if failed else 0
+
+
+def count_cost(options: argparse.Namespace) -> int:
+    from sctplab import cost
+
+    asked = cost.Asked(tuple(options.kind), cost.VARIANTS, options.chunks, options.repeat, options.times)
+    cost.cases(asked)
+
+    def tell(row: list[cost.Result]) -> None:
+        print("\n".join([cost.line(row), *cost.differences(row, options.functions)]), flush=True)
+
+    print(cost.head(asked.variants), flush=True)
+    results = cost.measure(asked, tell)
+    print("\n".join(map(str, cost.targets(results))))
+    if options.json:
+        record.write(options.json, {"results": [cost.plain(one) for one in results]})
+    return 0
 
 
 def compare_results(options: argparse.Namespace) -> int:
