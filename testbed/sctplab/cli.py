@@ -391,14 +391,17 @@ def count_cost(options: argparse.Namespace) -> int:
     asked = cost.Asked(tuple(options.kind), cost.VARIANTS, options.chunks, options.repeat, options.times)
     cost.cases(asked)
 
+    kept: list[dict[str, Any]] = []
+
     def tell(row: list[cost.Result]) -> None:
         print("\n".join([cost.line(row), *cost.differences(row, options.functions)]), flush=True)
+        kept.extend(map(cost.plain, row))
+        if options.json:
+            record.write(options.json, {"results": kept})
 
     print(cost.head(asked.variants), flush=True)
     results = cost.measure(asked, tell)
     print("\n".join(map(str, cost.targets(results))))
-    if options.json:
-        record.write(options.json, {"results": [cost.plain(one) for one in results]})
     return 0
 
 

@@ -90,7 +90,7 @@ def cases(asked: Asked) -> list[Case]:
     every += [Case("sack", a, 100, 4, 40) for a in ADDRESSES]
     every += [Case(kind, 2, 0, 200, 0) for kind in ("send", "send-per-path")]
     every += [
-        Case(kind, 2, chunks, 2, min(200, chunks // 4))
+        Case(kind, 2, chunks, 2 if chunks < 40000 else 1, min(200, chunks // 4))
         for chunks in CHUNKS
         for kind in SACKS
         if chunks <= asked.most_chunks and (kind, chunks) != ("sack", 100)
