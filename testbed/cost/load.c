@@ -37,7 +37,8 @@ enum { DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO 
 #define TRANSFER_WINDOW	131072U		/* of the peer in a transfer: no queue of a path overflows */
 #define MESSAGE		1400
 #define TRANSFER_AHEAD	(window / MESSAGE + 50)	/* messages: the send buffer is never empty */
-#define GROW		6000
+#define GROW		6000	/* messages of 1400 bytes that open the windows */
+#define WARM		2000	/* and those before a transfer is measured */
 #define DELAYED_MS	20	/* the peer's delayed SACK */
 #define SMALL		20		/* bytes in a chunk of the backlog */
 #define RUNS		50		/* gaps in a SACK of sack-gaps */
@@ -514,7 +515,7 @@ int main(int argc, char **argv)
 	open_association();
 	pump(10000);		/* all addresses are confirmed */
 	if (sends) {
-		transfer(number);
+		transfer(WARM);
 		sacks = 0;
 		mark(true);
 		transfer(number);
