@@ -88,7 +88,7 @@ def cases(asked: Asked) -> list[Case]:
     """What is asked for, the cheap ones first; raises LabError for a kind that is none."""
     every = [Case(kind, a, 0, 8, 200) for kind in ("data", "heartbeat") for a in ADDRESSES]
     every += [Case("sack", a, 100, 4, 40) for a in ADDRESSES]
-    every += [Case(kind, 2, 0, 60, 0) for kind in ("send", "send-per-path")]
+    every += [Case(kind, 2, 0, 150, 0) for kind in ("send", "send-per-path")]
     every += [
         Case(kind, 2, chunks, 2 if chunks < 40000 else 1, min(200, chunks // 4))
         for chunks in CHUNKS
