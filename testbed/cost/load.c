@@ -41,6 +41,8 @@ enum { DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO 
 #define WARM		2000	/* and those before a transfer is measured */
 #define DELAYED_MS	20	/* the peer's delayed SACK */
 #define SMALL		20		/* bytes in a chunk of the backlog */
+#define FEW		100		/* chunks, and small enough for windows as they are */
+#define TSN_LIMIT	4096		/* outstanding at most with cmt */
 #define RUNS		50		/* gaps in a SACK of sack-gaps */
 #define LIMIT_S		600.0
 
@@ -384,8 +386,13 @@ static void transfer(uint32_t number)
 /* Windows wide enough for all of it, then OUTSTANDING chunks that nobody acknowledges. */
 static void build_up(uint32_t outstanding)
 {
-	transfer(outstanding > 100 ? GROW : 100);
+	int one = 1;
+
+	transfer(outstanding > FEW ? GROW : 100);
 	pump(100);
+	/* Few fit into a packet, which would not be full. */
+	if (outstanding <= FEW && setsockopt(sock, IPPROTO_SCTP, SCTP_NODELAY, &one, sizeof(one)))
+		die("SCTP_NODELAY");
 	for (uint32_t i = 0; i < outstanding; i++)
 		if (!say(SMALL))
 			die("backlog");
@@ -407,7 +414,7 @@ static uint32_t backlog_gaps(uint32_t chunks, uint32_t *blocks)
 
 static void measure_sacks(const char *kind, uint32_t chunks, uint32_t number)
 {
-	uint32_t blocks[2 * RUNS], n = 0;
+	uint32_t blocks[2 * RUNS], n = 0, least = chunks < TSN_LIMIT ? chunks : TSN_LIMIT;
 
 	build_up(chunks);
 	if (!strcmp(kind, "sack-timeout")) {
@@ -422,6 +429,10 @@ static void measure_sacks(const char *kind, uint32_t chunks, uint32_t number)
 			send_sack(blocks, n, 0, 0);
 	}
 	outstanding = highest - cum;
+	if (later(cum, highest) || outstanding < least / 10 * 9) {
+		fprintf(stderr, "cost-load: %d chunks are outstanding, expected %u\n", (int)outstanding, least);
+		exit(2);
+	}
 	rtx = retransmitted();
 	for (uint32_t i = 0; i < number; i++) {
 		uint64_t start;
@@ -498,7 +509,7 @@ int main(int argc, char **argv)
 	shared->addresses = atoi(argv[2]);
 	if (shared->addresses < 1 || shared->addresses > ADDRESSES || number > 100000 || chunks >= SEEN - 6000)
 		die("a number out of range");
-	pid = make_paths(!sends && chunks <= 100, sends);
+	pid = make_paths(!sends && chunks <= FEW, sends);
 	for (int i = 6; i < argc; i++) {
 		char *value = strchr(argv[i], '=');
 
@@ -525,6 +536,7 @@ int main(int argc, char **argv)
 	} else {
 		measure_packets(!strcmp(kind, "heartbeat"), number);
 	}
+	pump(50);		/* an ABORT ends this here */
 	write_result(argv[5], sends ? 0 : number);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

@@ -93,7 +93,7 @@ def cases(asked: Asked) -> list[Case]:
         Case(kind, 2, chunks, 2 if chunks < 40000 else 1, min(200, chunks // 4))
         for chunks in CHUNKS
         for kind in SACKS
-        if chunks <= asked.most_chunks and (kind, chunks) != ("sack", 100)
+        if chunks <= asked.most_chunks and (chunks > 100 or kind == "sack-gaps")
     ]
     known = list(dict.fromkeys(one.kind for one in every))
     for kind in asked.kinds:
