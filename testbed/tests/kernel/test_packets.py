@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What single patches change on the wire: the cases of work/packets.py, one boot for all."""
+
+import pytest
+from tests.kernel.work.packets import CASES
+from tests.kernel_run import linux, run_work
+
+pytestmark = pytest.mark.kernel
+
+WALL_S = 240  # some seconds on an idle machine
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    found: dict[str, str] = run_work("packets", linux("patched"), tmp_path_factory.mktemp("packets"), WALL_S)[
+        "cases"
+    ]
+    return found
+
+
+@pytest.mark.parametrize("case", [case.__name__ for case in CASES])
+def test_packets(said: dict[str, str], case: str) -> None:
+    if wrong := said.get(case, "did not run"):
+        pytest.fail(wrong, pytrace=False)

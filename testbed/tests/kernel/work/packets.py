@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What single patches do on the wire, a peer led by the hand: one case per sentence. Standard library only."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+from cases import outcome
+from options import expect, namespace
+from peer import ABORT, HEARTBEAT, IMMEDIATE, SACK, Heard, Peer
+
+LIMIT_S = 120  # of a case, in virtual time
+RTT_S = 0.02
+RTO_S = 1.0
+HB_INTERVAL_S = 30
+LIMIT = 5  # of timeouts, for the association
+HEARD_S = 0.01  # what the socket answers at once has come by then
+COUNT_SHIFT = 6  # of the packets a SACK is for, in its flags
+
+
+def paths(heard: list[Heard]) -> list[int]:
+    return [one.path for one in heard]
+
+
+def numbers(peer: Peer, heard: list[Heard]) -> list[int]:
+    return sorted(peer.number(one) for one in heard)
+
+
+def measured(peer: Peer, messages: int = 4) -> int:
+    """Messages that are acknowledged after a round trip, one by one; how many."""
+    for number in range(1, messages + 1):
+        peer.say(1)
+        path = peer.messages(RTT_S)[0].path
+        peer.sack(path, number)
+    return messages
+
+
+def acknowledged_in_turn(rule: str) -> list[Heard]:
+    """The SACKs for 40 packets that come over two paths by turns."""
+    peer = Peer(cmt_sack=rule)
+    for number in range(40):
+        peer.data(number % 2)
+    return [one for one in peer.listen(HEARD_S) if one.chunk.kind == SACK]
+
+
+def delayed_sacks_take_the_paths_in_turn() -> None:
+    found = paths(acknowledged_in_turn("delayed"))
+    expect(len(found) >= 18, True)
+    expect({one != other for one, other in pairwise(found[1:])}, {True})
+
+
+def a_sack_says_how_many_packets_it_is_for() -> None:
+    found = acknowledged_in_turn("delayed")
+    expect({one.chunk.flags >> COUNT_SHIFT for one in found[1:]}, {2})
+
+
+def first_retransmission_s(**settings: str) -> float:
+    """Of a last message that is lost, from when it was sent."""
+    peer = Peer(**settings)
+    done = measured(peer)
+    peer.say(4)
+    sent = peer.messages(RTT_S)
+    expect(numbers(peer, sent), [done + 1, done + 2, done + 3, done + 4])
+    lost = max(sent, key=lambda one: (one.path == sent[0].path, peer.number(one)))
+    number = peer.number(lost)
+    others = [(one, one) for one in range(number + 1, done + 5)]
+    peer.sack(lost.path, number - 1, *others)
+    again = peer.messages(2 * RTO_S)
+    expect(peer.number(again[0]), number)
+    if "cmt" in settings:
+        expect(again[0].path, lost.path)
+    return again[0].at_s - lost.at_s
+
+
+def a_loss_at_the_tail_is_probed_for_before_the_timeout() -> None:
+    waited_s = first_retransmission_s(cmt="1")
+    assert 2 * RTT_S < waited_s < RTO_S / 2, waited_s
+
+
+def a_loss_at_the_tail_waits_for_the_timeout_without_cmt() -> None:
+    waited_s = first_retransmission_s(rtx_policy="same")
+    assert RTO_S <= waited_s < 1.2 * RTO_S, waited_s
+
+
+def retransmitted_after_gaps(**settings: str) -> Heard:
+    """The first of eight messages, after SACKs for each of the others."""
+    peer = Peer(**settings)
+    done = measured(peer)
+    peer.say(8)
+    sent = peer.messages(RTT_S)
+    lost = sent[0]
+    number = peer.number(lost)
+    for one in sent[1:]:
+        peer.sack(one.path, done, (number + 1, peer.number(one)))
+    return next(one for one in peer.messages(RTT_S) if peer.number(one) == number)
+
+
+def what_is_retransmitted_asks_for_a_sack() -> None:
+    expect(retransmitted_after_gaps(cmt="1").chunk.flags & IMMEDIATE, IMMEDIATE)
+
+
+def what_is_retransmitted_asks_for_no_sack_without_cmt() -> None:
+    expect(retransmitted_after_gaps(rtx_policy="same").chunk.flags & IMMEDIATE, 0)
+
+
+def reported_once_with_a_closed_window(**settings: str) -> list[int]:
+    """Messages that come again at one report of a gap, when no new data may be sent."""
+    peer = Peer(**settings)
+    done = measured(peer)
+    peer.say(3)
+    sent = peer.messages(RTT_S)
+    expect(numbers(peer, sent), [done + 1, done + 2, done + 3])
+    peer.say(1)
+    late = peer.messages(HEARD_S)
+    path = sent[0].path
+    peer.sack(path, done, (done + 2, done + 3 + len(late)), window=0)
+    return numbers(peer, peer.messages(RTT_S))
+
+
+def one_report_does_when_no_more_will_come() -> None:
+    expect(reported_once_with_a_closed_window(cmt="1"), [5])
+
+
+def one_report_does_not_without_cmt() -> None:
+    expect(reported_once_with_a_closed_window(rtx_policy="same"), [])
+
+
+def sent_after_a_sack(count: int) -> int:
+    """Messages of a path in slow start that a SACK for two of its packets lets go, if it says COUNT."""
+    peer = Peer(cmt="1", max_burst="0")
+    peer.say(30)
+    one, other = [peer.number(one) for one in peer.messages(RTT_S) if one.path == 0][:2]
+    expect((one, other), (1, 3))
+    peer.sack(0, one, (other, other), flags=count << COUNT_SHIFT)
+    return paths(peer.messages(HEARD_S)).count(0)
+
+
+def a_window_grows_by_both_packets_that_a_sack_is_for() -> None:
+    two = sent_after_a_sack(2)
+    namespace()
+    expect(two, sent_after_a_sack(1) + 1)
+
+
+def dormant_paths(policy: str) -> list[int]:
+    """Where the socket tries when nothing has answered for two timeouts."""
+    limits = {"path_max_retrans": "0", "association_max_retrans": "12", "rto_max": "1000"}
+    peer = Peer(dormant_policy=policy, **limits)
+    measured(peer)
+    peer.silent = {0, 1}
+    peer.say(1)
+    return paths(peer.messages(9 * RTO_S))[3:]
+
+
+def a_dormant_association_hops() -> None:
+    found = dormant_paths("hop")
+    expect(len(found) >= 4, True)
+    expect({one != other for one, other in pairwise(found)}, {True})
+
+
+def a_dormant_association_stays_on_the_primary_path() -> None:
+    found = dormant_paths("primary")
+    expect(len(found) >= 4, True)
+    expect(set(found), {0})
+
+
+def after_a_timeout(policy: str) -> int:
+    """Path of new data after a timeout and a SACK for what was sent once, over the path that timed out."""
+    peer = Peer(rtx_policy=policy)
+    done = measured(peer)
+    peer.say(3)
+    expect(set(paths(peer.messages(RTT_S))), {0})
+    again = peer.messages(1.1 * RTO_S)
+    assert done + 3 not in numbers(peer, again), again
+    peer.sack(0, done, (done + 3, done + 3))
+    peer.messages(HEARD_S)
+    peer.say(1)
+    return next(one.path for one in peer.messages(RTT_S) if peer.number(one) == done + 4)
+
+
+def acknowledged_data_brings_back_a_potentially_failed_path() -> None:
+    expect(after_a_timeout("same"), 0)
+
+
+def acknowledged_data_brings_no_path_back_without_a_policy() -> None:
+    expect(after_a_timeout("kernel"), 1)
+
+
+def probes_of_a_dead_path_end_no_association_whose_other_works() -> None:
+    limits = {"path_max_retrans": "0", "association_max_retrans": str(LIMIT), "rto_max": "1000"}
+    peer = Peer(failover_heartbeat="1", hb_interval=str(HB_INTERVAL_S * 1000), **limits)
+    done = measured(peer)
+    peer.silent = {0}
+    peer.say(1)
+    again = peer.messages(1.1 * RTO_S)[-1]
+    expect(again.path, 1)
+    peer.sack(1, done + 1)
+    heard = peer.listen(HB_INTERVAL_S - 5)
+    kinds = [one.chunk.kind for one in heard if one.path == 0]
+    assert kinds.count(HEARTBEAT) > 2 * LIMIT, kinds
+    expect([one.chunk.kind for one in heard].count(ABORT), 0)
+    peer.say(1)
+    expect(paths(peer.messages(RTT_S)), [1])
+
+
+CASES: list[Callable[[], None]] = [
+    delayed_sacks_take_the_paths_in_turn,
+    a_sack_says_how_many_packets_it_is_for,
+    a_loss_at_the_tail_is_probed_for_before_the_timeout,
+    a_loss_at_the_tail_waits_for_the_timeout_without_cmt,
+    what_is_retransmitted_asks_for_a_sack,
+    what_is_retransmitted_asks_for_no_sack_without_cmt,
+    one_report_does_when_no_more_will_come,
+    one_report_does_not_without_cmt,
+    a_window_grows_by_both_packets_that_a_sack_is_for,
+    a_dormant_association_hops,
+    a_dormant_association_stays_on_the_primary_path,
+    acknowledged_data_brings_back_a_potentially_failed_path,
+    acknowledged_data_brings_no_path_back_without_a_policy,
+    probes_of_a_dead_path_end_no_association_whose_other_works,
+]
+
+
+def carry_out(_: dict[str, Any]) -> dict[str, Any]:
+    return {"status": "ok", "cases": {case.__name__: outcome(case, LIMIT_S) for case in CASES}}

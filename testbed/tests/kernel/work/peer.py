@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A peer that a case leads by the hand: it makes its packets itself and only answers HEARTBEATs unasked.
+
+Path N joins interface vaN of the socket, 10.1N.0.1, with pbN, where no kernel listens for 10.1N.0.2. Standard
+library only.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from options import SCTP, write
+from thresholds import BINDX_ADD, address
+
+DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO, COOKIE_ACK = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    10,
+    11,
+)
+IMMEDIATE = 8  # flag of DATA: the I bit
+OURS, THEIRS = 6000, 5000  # ports of the peer and of the socket
+TAG, FIRST_TSN, COOKIE, IPV4 = 0x5A5A5A5A, 1000, 7, 5
+ALL_PACKETS, IP_PROTOCOL = 3, 0x0800
+NODELAY, RCVBUFFORCE = 3, 33
+
+
+def crc_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    return table
+
+
+CRC = crc_table()
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = CRC[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
+
+
+def ip_checksum(header: bytes) -> int:
+    total = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
+@dataclass(frozen=True)
+class Chunk:
+    kind: int
+    flags: int
+    body: bytes
+
+    def packed(self) -> bytes:
+        return struct.pack("!BBH", self.kind, self.flags, 4 + len(self.body)) + padded(self.body)
+
+    @property
+    def tsn(self) -> int:
+        number: int = struct.unpack_from("!I", self.body)[0]
+        return number
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A chunk of the socket, when and over which path it came."""
+
+    at_s: float
+    path: int
+    chunk: Chunk
+
+
+def padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def chunks_of(packet: bytes) -> Iterator[Chunk]:
+    at = 12
+    while at + 4 <= len(packet):
+        kind, flags, length = struct.unpack_from("!BBH", packet, at)
+        yield Chunk(kind, flags, packet[at + 4 : at + length])
+        at += length + -length % 4
+
+
+class Peer:
+    """An established association with the socket SOCK; SETTINGS: sysctls of net.sctp before that."""
+
+    def __init__(self, paths: int = 2, **settings: str) -> None:
+        for name, value in settings.items():
+            write(name, value)
+        self.paths = [self.join(number) for number in range(paths)]
+        self.silent: set[int] = set()  # paths whose HEARTBEATs get no answer
+        self.tag = self.first = self.next_tsn = 0
+        server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, SCTP)
+        server.bind(("10.10.0.1", THEIRS))
+        for number in range(1, paths):
+            server.setsockopt(SCTP, BINDX_ADD, address(f"10.1{number}.0.1", THEIRS))
+        server.listen()
+        self.shake_hands()
+        self.sock, _ = server.accept()
+        self.sock.setsockopt(SCTP, NODELAY, 1)
+        server.close()
+        self.listen(5)  # meanwhile all addresses are confirmed
+
+    def join(self, number: int) -> socket.socket:
+        ours, theirs = f"02:00:00:00:0{number}:02", f"02:00:00:00:0{number}:01"
+        script = (
+            f"link add va{number} address {theirs} type veth peer name pb{number} address {ours}\n"
+            f"addr add 10.1{number}.0.1/24 dev va{number}\n"
+            f"link set va{number} arp off up\n"
+            f"link set pb{number} arp off up\n"
+        )
+        subprocess.run(["ip", "-batch", "-"], input=script, text=True, check=True)
+        wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_PACKETS))
+        wire.setsockopt(socket.SOL_SOCKET, RCVBUFFORCE, 8 << 20)
+        wire.bind((f"pb{number}", ALL_PACKETS))
+        return wire
+
+    def shake_hands(self) -> None:
+        addresses = b"".join(
+            struct.pack("!HH4B", IPV4, 8, 10, 10 + number, 0, 2) for number in range(len(self.paths))
+        )
+        forward_tsn = struct.pack("!HH", 0xC000, 4)
+        init = struct.pack("!IIHHI", TAG, 1 << 20, 10, 10, FIRST_TSN) + addresses + forward_tsn
+        self.next_tsn = FIRST_TSN
+        self.send(0, Chunk(INIT, 0, init))
+        answer = next(one.chunk for one in self.listen(0.1) if one.chunk.kind == INIT_ACK).body
+        self.tag, _, _, _, self.first = struct.unpack_from("!IIHHI", answer)
+        at = 16
+        while struct.unpack_from("!H", answer, at)[0] != COOKIE:
+            length = struct.unpack_from("!H", answer, at + 2)[0]
+            at += length + -length % 4
+        cookie = answer[at + 4 : at + struct.unpack_from("!H", answer, at + 2)[0]]
+        self.send(0, Chunk(COOKIE_ECHO, 0, cookie))
+
+    def send(self, path: int, *chunks: Chunk) -> None:
+        """One packet."""
+        content = b"".join(chunk.packed() for chunk in chunks)
+        header = struct.pack("!HHI", OURS, THEIRS, self.tag)
+        crc = struct.pack("<I", crc32c(header + bytes(4) + content))
+        sctp = header + crc + content
+        ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(sctp), 0, 0, 64, SCTP, 0)
+        ip += bytes([10, 10 + path, 0, 2, 10, 10 + path, 0, 1])
+        ip = ip[:10] + struct.pack("!H", ip_checksum(ip)) + ip[12:]
+        ethernet = bytes([2, 0, 0, 0, path, 1, 2, 0, 0, 0, path, 2]) + struct.pack("!H", IP_PROTOCOL)
+        self.paths[path].send(ethernet + ip + sctp)
+
+    def data(self, path: int, size: int = 100) -> None:
+        """The next message, whole."""
+        number = self.next_tsn - FIRST_TSN
+        self.send(path, Chunk(DATA, 3, struct.pack("!IHHI", self.next_tsn, 0, number, 0) + bytes(size)))
+        self.next_tsn += 1
+
+    def sack(
+        self, path: int, received: int, *blocks: tuple[int, int], window: int = 1 << 20, flags: int = 0
+    ) -> None:
+        """RECEIVED messages in order, and those of BLOCKS; messages count from 1, and each has a TSN."""
+        body = struct.pack("!IIHH", self.first - 1 + received, window, len(blocks), 0)
+        body += b"".join(struct.pack("!HH", low - received, high - received) for low, high in blocks)
+        self.send(path, Chunk(SACK, flags, body))
+
+    def number(self, heard: Heard) -> int:
+        """Of a message of the socket, from 1."""
+        return heard.chunk.tsn - self.first + 1
+
+    def listen(self, seconds: float) -> list[Heard]:
+        """All chunks of the socket during so many seconds; HEARTBEATs are answered."""
+        found = []
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            for wire in select.select(self.paths, [], [], left)[0]:
+                frame, sender = wire.recvfrom(65536)
+                if sender[2] == socket.PACKET_OUTGOING or frame[23] != SCTP:
+                    continue
+                path = self.paths.index(wire)
+                packet = frame[34 : 14 + struct.unpack_from("!H", frame, 16)[0]]
+                for chunk in chunks_of(packet):
+                    found.append(Heard(time.monotonic(), path, chunk))
+                    if chunk.kind == HEARTBEAT and path not in self.silent:
+                        self.send(path, Chunk(HEARTBEAT_ACK, 0, chunk.body))
+        return found
+
+    def messages(self, seconds: float) -> list[Heard]:
+        """DATA chunks of the socket."""
+        return [one for one in self.listen(seconds) if one.chunk.kind == DATA]
+
+    def say(self, number: int, size: int = 1400) -> None:
+        """So many messages by the socket."""
+        for _ in range(number):
+            self.sock.send(bytes(size))
