@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What single patches do on the wire, a peer led by the hand: one case per sentence. Standard library only."""
+"""What single patches do on the wire, a peer led by the hand: a case per sentence. Standard library only."""
 
 from collections.abc import Callable
 from itertools import pairwise
