@@ -17,7 +17,7 @@ NM = """\
 
 
 def result(kind: str, addresses: int, variant: str, count: float, chunks: int = 0) -> cost.Result:
-    return cost.Result(cost.Case(kind, addresses, chunks, 2, 0), variant, [count])
+    return cost.Result(cost.Case(kind, addresses, chunks, 2, 0), variant, "", [count])
 
 
 def test_cases_of_a_kind() -> None:
