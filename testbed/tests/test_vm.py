@@ -2,10 +2,13 @@
 """What is said to QEMU and ssh, and how a topology becomes machines. No machine is started here."""
 
 import lzma
+import os
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from unittest.mock import Mock
 
 import pytest
@@ -175,7 +178,7 @@ def test_a_start_that_fails_is_told_by_the_last_that_was_said(
     monkeypatch.setattr(running.Running, "run", lambda *_: running.Done(255, "refused"))
     (tmp_path / "one.console").write_text("clocksource: Switched\n")
     with subprocess.Popen(["sh", "-c", "read line"], stdin=subprocess.PIPE) as process:
-        vm = running.Running(ONE, process, tmp_path)
+        vm = running.Running(ONE, tmp_path, lambda: process)
         with pytest.raises(running.FailedStart, match=f"one: {what}: clocksource: Switched"):
             vm.await_boot(time.monotonic() + limit_s)
         process.kill()
@@ -197,7 +200,90 @@ def test_a_machine_that_fails_to_start_is_started_again(
 
     monkeypatch.setattr(running, "emulator", lambda: "qemu")
     monkeypatch.setattr(running, "start", start)
+    programs(tmp_path, monkeypatch, ssh="")
     monkeypatch.setattr(running.Running, "run", let_in)
     with running.running([ONE, TWO], tmp_path, boot_s=0.2) as vms:
         assert started == ["one", "two", "one"]
         assert [vm.process.poll() for vm in vms.values()] == [None, None]
+
+
+ALONE = Machine("one", IMAGE)
+EMULATOR = """
+ulimit -c 0
+starts=$(($(cat starts) + 1))
+echo $starts >starts
+[ -e reboot ] && [ $starts -le DEATHS ] || echo $$ >up
+if [ $starts -le DEATHS ]; then
+	until [ -e reboot ]; do sleep 0.05; done
+	echo 'Bail out! ERROR:accel/tcg/cputlb.c:iotlb_to_section: assertion failed' >&2
+	echo 'pci 0000:00:01.0: BAR 0: assigned' >one.console
+	END
+fi
+exec sleep 60
+"""
+
+
+def programs(folder: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
+    """Programs of these names that are found before others."""
+    for name, text in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def mortal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, str], None]:
+    """A QEMU that ends when the guest reboots, (times, command by which), and a guest that always answers."""
+
+    def answer(vm: running.Running, command: str, *_: object) -> running.Done:
+        if "systemctl reboot" in command:
+            (tmp_path / "reboot").touch()
+        up = tmp_path / "up"
+        lets_in = up.exists() and up.read_text() == f"{vm.process.pid}\n" and vm.process.poll() is None
+        return running.Done(0 if lets_in else 255, f"{vm.process.pid}\n")
+
+    def make(deaths: int, end: str) -> None:
+        programs(tmp_path, monkeypatch, ssh="", **{"qemu-img": 'echo made >>layers; : >"$9"'})
+        programs(tmp_path, monkeypatch, qemu=EMULATOR.replace("DEATHS", str(deaths)).replace("END", end))
+
+    (tmp_path / "starts").write_text("0")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(running, "emulator", lambda: str(tmp_path / "qemu"))
+    monkeypatch.setattr(running.Running, "run", answer)
+    monkeypatch.setattr(running.Running, "_order", lambda *_: None)
+    return make
+
+
+def test_a_restart_in_which_qemu_dies_is_made_again_from_the_disk(
+    tmp_path: Path, mortal: Callable[[int, str], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And it outlives the thread that asked for it."""
+    mortal(1, "kill -ABRT $$")
+    with running.running([ALONE], tmp_path) as vms:
+        vm = vms["one"]
+        thread = Thread(target=vm.restart)
+        thread.start()
+        thread.join()
+        assert (tmp_path / "layers").read_text() == "made\n"
+        assert [(tmp_path / "starts").read_text().strip(), len(vm.failed_starts)] == ["2", 1]
+        with pytest.raises(subprocess.TimeoutExpired):
+            vm.process.wait(0.5)
+    said = (
+        "vm: one: ended while starting: QEMU: SIGABRT: Bail out! ERROR:accel/tcg/cputlb.c:iotlb_to_section: "
+    )
+    said += "assertion failed; console: pci 0000:00:01.0: BAR 0: assigned; it is started again\n"
+    assert capfd.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    ("deaths", "end", "how", "starts"),
+    [(running.STARTS, "kill -ABRT $$", "SIGABRT", running.STARTS), (1, "exit 3", "exit 3", 1)],
+)
+def test_a_restart_is_not_made_again_for_ever_nor_where_qemu_has_ended_by_itself(
+    tmp_path: Path, mortal: Callable[[int, str], None], deaths: int, end: str, how: str, starts: int
+) -> None:
+    mortal(deaths, end)
+    why = f"one: ended while starting: QEMU: {how}: Bail out! "
+    with running.running([ALONE], tmp_path) as vms, pytest.raises(running.FailedStart, match=why):
+        vms["one"].restart()
+    assert (tmp_path / "starts").read_text().strip() == str(starts)

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +24,17 @@ BOOT_S = 600.0  # 15, lean 5, on a machine that has nothing else to do
 KNOCK_S = 20.0  # one try to get in
 IDLE_S = 60.0  # a machine that is starting has something to do all the time
 IDLE_SHARE = 0.3  # of one processor; less is what interrupts of the clock take
+STARTS = 2  # tries to start a machine, see FailedStart
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
 class FailedStart(RunError):
     """A machine that was starting ended, stopped where nothing will wake it, or was not up in time.
 
-    QEMU 10.0 does so now and then when it translates for several processors. An assertion of its own about
-    memory (iotlb_to_section) fails while devices are being mapped, or what the kernel waits for never
-    comes. The same machine starts the next time.
+    QEMU 10.0 does so now and then when it translates for several processors, at the first start and when the
+    machine restarts. An assertion of its own about memory (iotlb_to_section) fails while devices are being
+    mapped, which ends it by SIGABRT, or what the kernel waits for never comes. The same machine starts the
+    next time.
     """
 
 
@@ -41,11 +47,17 @@ class Done:
 
 
 class Running:
-    """A machine that has been started; FOLDER has ssh_config and NAME.console."""
+    """A machine that has been started. FOLDER has ssh_config, NAME.console, and what QEMU says in NAME.qemu.
 
-    def __init__(self, machine: Machine, process: subprocess.Popen[bytes], folder: Path) -> None:
-        self.machine, self.process, self.folder = machine, process, folder
+    LAUNCH starts QEMU, with the disk as it is or, where there is none, a new one. FAILED_STARTS tells why the
+    machine had to be started again.
+    """
+
+    def __init__(self, machine: Machine, folder: Path, launch: Callable[[], subprocess.Popen[bytes]]) -> None:
+        self.machine, self.folder, self.launch = machine, folder, launch
         self.ssh = ["ssh", "-F", str(folder / "ssh_config"), machine.name]
+        self.failed_starts: list[str] = []
+        self.process = launch()
 
     def run(self, command: str, limit_s: float, given: str = "") -> Done:
         """A shell command inside, GIVEN on its standard input; raises RunError after LIMIT_S seconds."""
@@ -94,18 +106,48 @@ class Running:
         self._order("set_link", {"name": f"card{nic}", "up": plugged})
 
     def restart(self, limit_s: float = BOOT_S) -> None:
-        """Start the same machine again, with its layer; returns when sshd lets in."""
-        boot = "cat /proc/sys/kernel/random/boot_id"
-        was = self.need(boot)
+        """Start the same machine again, with its layer; returns when sshd lets in. Raises RunError.
+
+        Where QEMU itself dies on the way, the machine is started from its disk, which the kernel had left in
+        order before: STARTS times in all.
+        """
+        was = self.need(BOOT_ID)
         self._order("set-action", {"reboot": "reset"})  # it was started to end there
         self.need("(sleep 1; systemctl reboot) >/dev/null 2>&1 &")
-        subprocess.run([*self.ssh[:-1], "-O", "exit", self.ssh[-1]], capture_output=True, check=False)
-        deadline = time.monotonic() + limit_s
+        self._hang_up()
+        for left in reversed(range(STARTS)):
+            try:
+                self._await_boot_after(was, time.monotonic() + limit_s)
+                return
+            except FailedStart as error:
+                if not left or not self.died():
+                    raise
+                self.start_again(error)
+
+    def _await_boot_after(self, was: str, deadline: float) -> None:
+        """As await_boot, when it is no longer the boot with the identity WAS that lets in."""
         while True:
             self.await_boot(deadline)
-            if (now := self.run(boot, KNOCK_S)).code == 0 and now.output != was:
-                return
+            with suppress(RunError):  # it was going down
+                if (now := self.run(BOOT_ID, KNOCK_S)).code == 0 and now.output != was:
+                    return
             time.sleep(0.5)
+
+    def _hang_up(self) -> None:
+        """End ssh's connection, which commands share."""
+        subprocess.run([*self.ssh[:-1], "-O", "exit", self.ssh[-1]], capture_output=True, check=False)
+
+    def start_again(self, why: FailedStart) -> None:
+        """Another QEMU with the same disk and cables, which is said."""
+        print(f"vm: {why}; it is started again", file=sys.stderr)
+        self.failed_starts.append(str(why))
+        end(self.process)
+        self._hang_up()
+        self.process = self.launch()
+
+    def died(self) -> bool:
+        """Whether a signal has ended QEMU."""
+        return (self.process.poll() or 0) < 0
 
     def _order(self, name: str, values: dict[str, Any]) -> None:
         """Have QEMU do something; raises RunError where it does not."""
@@ -119,10 +161,17 @@ class Running:
                     if "error" in answer:
                         raise RunError(f"{self.machine.name}: {order}: {answer['error']['desc']}")
 
-    def console(self) -> str:
-        """What QEMU, the kernel and the first process have said so far."""
-        paths = [self.folder / f"{self.machine.name}.{kind}" for kind in ("qemu", "console")]
-        return "".join(path.read_text(errors="replace") for path in paths if path.exists())
+    def last_words(self, kind: str) -> str:
+        """The last line of KIND: console (of the kernel and the first process) or qemu (QEMU's own)."""
+        path = self.folder / f"{self.machine.name}.{kind}"
+        return last(path.read_text(errors="replace") if path.exists() else "")
+
+    def story(self) -> str:
+        """Where the machine is: the end of its console and, where QEMU has ended, how and its last words."""
+        if (code := self.process.poll()) is None:
+            return self.last_words("console")
+        how = f"exit {code}" if code >= 0 else signal.Signals(-code).name
+        return f"QEMU: {how}: {self.last_words('qemu')}; console: {self.last_words('console')}"
 
     def await_boot(self, deadline: float) -> None:
         """Return when sshd lets in.
@@ -135,11 +184,11 @@ class Running:
                 if self.run("true", KNOCK_S).code == 0:
                     return
             if idle.long():
-                raise FailedStart(f"{self.machine.name}: stopped while starting: {last(self.console())}")
+                raise FailedStart(f"{self.machine.name}: stopped while starting: {self.story()}")
             if time.monotonic() > deadline:
-                raise FailedStart(f"{self.machine.name}: not up in time: {last(self.console())}")
+                raise FailedStart(f"{self.machine.name}: not up in time: {self.story()}")
             time.sleep(0.5)
-        raise FailedStart(f"{self.machine.name}: ended while starting: {last(self.console())}")
+        raise FailedStart(f"{self.machine.name}: ended while starting: {self.story()}")
 
 
 class Idle:
@@ -191,11 +240,27 @@ def plug(machines: Sequence[Machine], stack: ExitStack) -> dict[tuple[int, int],
     return plugs
 
 
+def disk(machine: Machine, folder: Path) -> Path:
+    """The machine's layer on top of its image."""
+    return folder / f"{machine.name}.qcow2"
+
+
 def start(machine: Machine, qemu: list[str], folder: Path, sockets: Sequence[int]) -> subprocess.Popen[bytes]:
     """Start QEMU in a process group of its own, which ends with the thread that called this."""
-    disk = folder / f"{machine.name}.qcow2"
-    layer = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(machine.image / "root.img"), "-F", "raw"]
-    subprocess.run([*layer, str(disk)], check=True)
+    layer = disk(machine, folder)
+    if not layer.exists():
+        words = [
+            "qemu-img",
+            "create",
+            "-q",
+            "-f",
+            "qcow2",
+            "-b",
+            str(machine.image / "root.img"),
+            "-F",
+            "raw",
+        ]
+        subprocess.run([*words, str(layer)], check=True)
     with (folder / f"{machine.name}.qemu").open("wb") as said:
         return subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "--", *qemu],
@@ -217,33 +282,35 @@ def running(
     (folder / "ssh_config").write_text(ssh_config(list(zip(machines, ports, strict=True)), folder))
     (folder / INIT.name).write_bytes(init_disk())
     with ExitStack() as stack:
-        with ExitStack() as ours:
-            plugs = plug(machines, ours)
+        # A machine ends with the thread that starts it. Who restarts one may be a thread that ends before.
+        starter = stack.enter_context(ThreadPoolExecutor(1))
+        plugs = plug(machines, stack)  # kept, for a QEMU that takes the place of another
 
-            def launch(number: int) -> subprocess.Popen[bytes]:
-                machine = machines[number - 1]
-                sockets = [plugs[number, nic].fileno() for nic in range(1, len(machine.nics) + 1)]
-                qemu = [program, *arguments(machine, number, folder, ports[number - 1], sockets)]
-                process = start(machine, qemu, folder, sockets)
-                stack.callback(end, process)
-                return process
+        def launch(number: int) -> subprocess.Popen[bytes]:
+            machine = machines[number - 1]
+            sockets = [plugs[number, nic].fileno() for nic in range(1, len(machine.nics) + 1)]
+            qemu = [program, *arguments(machine, number, folder, ports[number - 1], sockets)]
+            process = starter.submit(start, machine, qemu, folder, sockets).result()
+            stack.callback(end, process)
+            return process
 
-            vms = {
-                machine.name: Running(machine, launch(number), folder)
-                for number, machine in enumerate(machines, 1)
-            }
-            deadline = time.monotonic() + boot_s
-            for number, vm in enumerate(vms.values(), 1):
-                try:
-                    vm.await_boot(deadline)
-                except FailedStart as error:
-                    print(f"vm: {error}; it is started again", file=sys.stderr)
-                    end(vm.process)
-                    vm.process = launch(number)
-                    vm.await_boot(time.monotonic() + boot_s)
+        vms = {
+            machine.name: Running(machine, folder, partial(launch, number))
+            for number, machine in enumerate(machines, 1)
+        }
+        deadline = time.monotonic() + boot_s
+        for vm in vms.values():
+            try:
+                vm.await_boot(deadline)
+            except FailedStart as error:
+                end(vm.process)
+                disk(vm.machine, folder).unlink(missing_ok=True)  # half started
+                vm.start_again(error)
+                vm.await_boot(time.monotonic() + boot_s)
         yield vms
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    kill_group(process.pid)
+    if process.poll() is None:  # else its number may be another's
+        kill_group(process.pid)
     process.wait()
