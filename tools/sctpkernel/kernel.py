@@ -6,12 +6,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from sctpkernel.fragment import Option, load_fragments, options_added, options_k
 from sctpkernel.make import begin_log, make
 from sctpkernel.origin import origin
 from sctpkernel.paths import ROOT, cache_root, lock_if_free, locked, need_space, new_folder
-from sctpkernel.series import PATCHES, Patch, load_series, load_testbed, short_id
+from sctpkernel.series import PATCHES, Patch, load_patch, load_series, load_testbed, short_id
 from sctpkernel.source import patched_tree, unpacked
 
 RECIPE = 1  # raise when this file makes another kernel from the same inputs
@@ -31,12 +32,18 @@ FLAVOURS = ("stock", "patched")
 
 @dataclass(frozen=True)
 class Variant:
-    """How a kernel is made. `start`: configuration before the fragments; `product`: a file in the tree."""
+    """How a kernel is made. `start`: configuration before the fragments; `product`: a file in the tree.
+
+    patches  applied below the series, beside the laboratory's own
+    kept     files of the tree that are kept beside the kernel, as a pattern
+    """
 
     fragments: tuple[str, ...]
     arch: str = "um"
     start: str = "defconfig"
     product: str = "linux"
+    patches: tuple[str, ...] = ()
+    kept: str = ""
 
     @property
     def name(self) -> str:
@@ -46,15 +53,23 @@ class Variant:
 
 UML = ("Kconfig.fragment", "testbed/kernel.fragment", "testbed/network.fragment")
 X86 = ("Kconfig.fragment", "testbed/x86.fragment", "testbed/network.fragment")
-MACHINE = {"arch": "x86_64", "start": "allnoconfig", "product": "arch/x86/boot/bzImage"}
+MACHINE = ("x86_64", "allnoconfig", "arch/x86/boot/bzImage")
 DEBUG = "tools/build/debug.fragment"
 VARIANTS = {
     "uml": Variant(UML),
     # on top of the same options: most files then come from ccache
     "kunit": Variant((*UML, "tools/build/kunit.fragment")),
     "debug": Variant((*UML, DEBUG)),
-    "x86": Variant(X86, **MACHINE),
-    "x86-debug": Variant((*X86, DEBUG, "tools/build/debug-x86.fragment"), **MACHINE),
+    "x86": Variant(X86, *MACHINE),
+    "x86-debug": Variant((*X86, DEBUG, "tools/build/debug-x86.fragment"), *MACHINE),
+}
+# Environment. KERNELS: a folder of kernels BASE-FLAVOUR-VARIANT, taken instead of any built here.
+KERNELS = "SCTPMP_KERNELS"
+COUNTING = "SCTPMP_COUNTING"  # not empty: of the kernels of the series, those that count; see tools/coverage
+VARIANTS |= {
+    f"{name}-gcov": replace(variant, patches=("tools/build/gcov.patch",), kept="net/sctp/*.gcno")
+    for name, variant in VARIANTS.items()
+    if variant.arch == "um"
 }
 
 
@@ -119,10 +134,25 @@ def gather(base_name: str, flavour: str, variant: str) -> Inputs:
         variant=variant,
         source_version=version,
         compiler=compiler_version(),
-        testbed=tuple(load_testbed(base.name)) if VARIANTS[variant].arch == "um" else (),
+        testbed=(
+            *(load_testbed(base.name) if VARIANTS[variant].arch == "um" else ()),
+            *(load_patch(ROOT / name) for name in VARIANTS[variant].patches),
+        ),
         series=tuple(load_series(base.name)) if flavour == "patched" else (),
         options=tuple(load_fragments([ROOT / name for name in VARIANTS[variant].fragments], base.name)),
     )
+
+
+def counting(flavour: str, variant: str) -> str:
+    """The variant to build for `variant`: with COUNTING set, the one of the series that counts."""
+    other = f"{variant}-gcov"
+    return other if os.environ.get(COUNTING) and flavour == "patched" and other in VARIANTS else variant
+
+
+def given_kernel(base: str, flavour: str, variant: str) -> Path | None:
+    """The kernel of this kind in the folder KERNELS, if any."""
+    folder = Path(os.environ.get(KERNELS) or "/nonexistent", f"{base}-{flavour}-{variant}")
+    return folder if folder.is_dir() else None
 
 
 def configure(tree: Path, inputs: Inputs, log: Path, title: str) -> None:
@@ -139,9 +169,15 @@ def configure(tree: Path, inputs: Inputs, log: Path, title: str) -> None:
 
 @contextmanager
 def sibling(inputs: Inputs) -> Iterator[Path | None]:
-    """The build tree of another kernel of the same base and architecture, kept from changing meanwhile."""
-    arch = VARIANTS[inputs.variant].arch
-    for flavour, (variant, other) in product(FLAVOURS, VARIANTS.items()):
+    """The build tree of another kernel of the same base and architecture, kept from changing meanwhile.
+
+    One with the same configuration comes first: less of it is built again.
+    """
+    arch, own_options = VARIANTS[inputs.variant].arch, set(VARIANTS[inputs.variant].fragments)
+    all_kinds = product(FLAVOURS, VARIANTS.items())
+    for flavour, (variant, other) in sorted(
+        all_kinds, key=lambda kind: len(own_options.symmetric_difference(kind[1][1].fragments))
+    ):
         name = f"{inputs.base}-{flavour}-{variant}"
         place = cache_root() / "build" / name
         own = (flavour, variant) == (inputs.flavour, inputs.variant)
@@ -172,6 +208,8 @@ def build(inputs: Inputs, result: Path) -> None:
     with new_folder(result) as temporary:
         shutil.copy(tree / variant.product, temporary / variant.name)
         shutil.copyfile(tree / ".config", temporary / "config")
+        for path in tree.glob(variant.kept) if variant.kept else ():
+            shutil.copy(path, temporary / path.name)
         (temporary / "info.json").write_text(json.dumps(inputs.info(), indent=1) + "\n")
     log.unlink()
     warn(f"{title}: done in {time.monotonic() - start:.0f} s")
@@ -210,10 +248,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default="uml",
         help="uml: User Mode Linux for the laboratory; kunit: the series' unit tests; "
         "debug: with the kernel's own checks of memory and locks; x86, x86-debug: the same for virtual "
-        "machines (default: %(default)s)",
+        "machines; *-gcov: counting how often each line of net/sctp runs (default: %(default)s)",
     )
     given = parser.parse_args(arguments)
-    print(cached(gather(given.base, given.flavour, given.variant)))
+    variant = counting(given.flavour, given.variant)
+    folder = given_kernel(given.base, given.flavour, variant)
+    print(folder or cached(gather(given.base, given.flavour, variant)))
     return 0
 
 

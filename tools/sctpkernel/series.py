@@ -34,7 +34,7 @@ def series_names(text: str) -> list[str]:
     return [line for line in lines if line]
 
 
-def _read(path: Path) -> Patch:
+def load_patch(path: Path) -> Patch:
     return Patch(path, path.read_text(encoding="utf-8"))
 
 
@@ -76,7 +76,7 @@ def load_series(base: str, patches: Path = PATCHES) -> list[Patch]:
             raise Problem(f"{path}: {name} is neither in patches/{base}/ nor in patches/common/")
         if name in {patch.name for patch in found}:
             raise Problem(f"{path}: {name} is listed twice")
-        found.append(_read(existing[0]))
+        found.append(load_patch(existing[0]))
     return found
 
 
@@ -88,7 +88,7 @@ def applies_to(text: str) -> list[str]:
 
 def load_testbed(base: str, patches: Path = PATCHES) -> list[Patch]:
     """The laboratory's own patches for a base, in the order of their names."""
-    found = [_read(path) for path in sorted((patches / "testbed").glob("*.patch"))]
+    found = [load_patch(path) for path in sorted((patches / "testbed").glob("*.patch"))]
     return [patch for patch in found if base in applies_to(patch.text)]
 
 
