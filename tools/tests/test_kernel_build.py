@@ -118,3 +118,12 @@ def test_patch_that_does_not_apply_is_named(cache: Path, monkeypatch: pytest.Mon
     )
     with pytest.raises(Problem, match=r"patches/common/0010-bad\.patch: does not apply"):
         kernel.cached(replace(INPUTS, testbed=(), series=(bad,)))
+
+
+def test_a_new_tree_starts_from_the_nearest_configuration(cache: Path) -> None:
+    for name in ("6.12-stock-debug", "6.12-patched-uml-gcov", "6.12-patched-x86"):
+        product = cache / "build" / name / "tree" / kernel.VARIANTS["uml"].product
+        product.parent.mkdir(parents=True)
+        product.touch()
+    with kernel.sibling(INPUTS) as place:
+        assert place == cache / "build" / "6.12-patched-uml-gcov"
