@@ -159,7 +159,7 @@ def test_scenario_3_pmr_0(tell: Tell) -> None:
     run = tell(0, primary=LOST, alternate=DELIVERED)
     assert run.sent("primary", 0, 1) == ["HEARTBEAT"]
     (back,) = run.came("primary", "HEARTBEAT_ACK")
-    # In the figure 2080. Linux takes from a half to one and a half of the RTO for the time between HEARTBEATs.
+    # In the figure 2080. The time between HEARTBEATs of Linux is a half to one and a half of the RTO.
     assert 1040 <= back - 90 <= 3120
     assert run.sent("primary", 1, back) == run.sent("primary", back - 91, back - 89) == ["HEARTBEAT"]
     assert run.sent("alternate", 0, 80) == [1, 2, 3, 4]
@@ -192,8 +192,8 @@ def test_scenario_4_pmr_0(tell: Tell) -> None:
     # With no path left all are asked: the figure has no HEARTBEAT for the primary here.
     assert run.sent("primary", 1000, 1100) == [1, "HEARTBEAT", 2]
     assert run.sent("alternate", 1000, 1100) == ["HEARTBEAT"]
-    # The heartbeat's answer brings the alternate back first; TSN 3 and 4, still to be sent again, take it, and so
-    # do TSN 1 and 2, which the figure leaves on a path that is down.
+    # The heartbeat's answer brings the alternate back first; TSN 3 and 4, still to be sent again, take it, and
+    # so do TSN 1 and 2, which the figure leaves on a path that is down.
     assert run.sent("alternate", 1100, END) == [1, 2, 3, 4]
     assert run.sent("alternate", 1130, 1131) == [1, 2]
     assert run.new("primary", 1131, 1132) == [5, 6]

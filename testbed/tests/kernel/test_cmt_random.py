@@ -17,7 +17,6 @@ SEEDS = (
     *range(1, 13),
     723,  # small messages and windows, where nothing may be sent ahead
     828,  # messages a little larger than a packet
-    835,  # a send buffer that is on its way once a round trip
     948,  # four slow paths beside a fast one
 )
 MORE_LOSSES = range(1, 6)  # series for a race that is lost with the first: the means count
