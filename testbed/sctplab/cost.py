@@ -10,12 +10,13 @@ from __future__ import annotations
 import fcntl
 import json
 import re
+import resource
 import statistics
 import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ ENTRY = re.compile(r"sctp_(rcv|sendmsg|generate_\w+_event)$")
 MARKER = "sys_sethostname"
 WALL_S = 1800.0  # of a boot: instructions one by one take 10 to 60 us each
 FUNCTIONS = 60  # kept of each case
+SHORT = 1000  # messages
 ADDRESSES = (2, 16, 64, 500)
 # Chunks outstanding. Of few nothing waits. With 40000 a timeout takes stock a minute, as it sorts all of them
 # into a list, and a SACK with 50 gaps 20 million instructions.
@@ -80,6 +82,7 @@ class Result:
     kernel: str = ""  # its name in the cache of kernels
     instructions: list[float] = field(default_factory=list)  # of a packet, one mean per boot
     cycles: list[float] = field(default_factory=list)  # of a packet, one median per boot
+    cpu_us: list[float] = field(default_factory=list)  # of a message, peer and links included, one per boot
     outstanding: int = 0  # chunks before the first SACK
     retransmitted: int = 0  # of them
     sacks: int = 0  # of the peer
@@ -90,7 +93,7 @@ def cases(asked: Asked) -> list[Case]:
     """What is asked for, the cheap ones first; raises LabError for a kind that is none."""
     every = [Case(kind, a, 0, 8, 200) for kind in ("data", "heartbeat") for a in ADDRESSES]
     every += [Case("sack", a, 100, 4, 40) for a in ADDRESSES]
-    every += [Case(kind, 2, 0, 150, 0) for kind in ("send", "send-per-path")]
+    every += [Case(kind, 2, 0, 150, 15000) for kind in ("send", "send-per-path")]
     every += [
         Case(kind, 2, chunks, 2 if chunks < 40000 else 1, min(200, chunks // 4))
         for kind, sizes in SACKS.items()
@@ -199,6 +202,26 @@ class Counting:
             raise RunError(f"{case.name} on {variant}: {'no end' if ended.timed_out else why}")
         return result["load"], steps
 
+    def take_time(self, result: Result, seed: int) -> None:
+        """One boot without counting; of a transfer what a long one takes more than a short one."""
+        case = result.case
+        if not case.kind.startswith("send"):
+            load, _ = self.boot(case, result.variant, seed, False)
+            result.cycles.append(statistics.median(load["cycles"]))
+            return
+        spent = []
+        for number in (SHORT, case.timed):
+            before = cpu_s()
+            self.boot(replace(case, timed=number), result.variant, seed, False)
+            spent.append(cpu_s() - before)
+        result.cpu_us.append((spent[1] - spent[0]) / (case.timed - SHORT) * 1e6)
+
+
+def cpu_s() -> float:
+    """CPU time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
 
 def flavour_of(variant: str) -> str:
     return "stock" if variant == "stock" else "patched"
@@ -234,9 +257,8 @@ def measure(asked: Asked, tell: Callable[[list[Result]], None]) -> list[Result]:
                 for one in row:
                     take_steps(one, *shared.boot(case, one.variant, seed, True))
             for seed in range(1, asked.times + 1):
-                for one in row if case.timed else ():
-                    load, _ = shared.boot(case, one.variant, seed, False)
-                    one.cycles.append(statistics.median(load["cycles"]))
+                for one in row:
+                    shared.take_time(one, seed)
             results += row
             tell(row)
     finally:
@@ -252,10 +274,11 @@ def head(variants: Iterable[str]) -> str:
 
 
 def line(row: list[Result]) -> str:
-    """A case: instructions of each variant, their ratio to the first, cycles likewise."""
+    """A case: instructions of each variant, their ratio to the first, cycles or CPU time likewise."""
     instructions = [statistics.median(one.instructions) for one in row]
-    cycles = [statistics.median(one.cycles) for one in row if one.cycles]
-    return f"{row[0].case.name:28}{figures(instructions)}         {figures(cycles)}".rstrip()
+    times = [statistics.median(one.cycles or one.cpu_us) for one in row if one.cycles or one.cpu_us]
+    unit = "us CPU" if row[0].cpu_us else ""
+    return f"{row[0].case.name:28}{figures(instructions)}   {unit:6}{figures(times)}".rstrip()
 
 
 def figures(values: list[float]) -> str:
@@ -287,13 +310,17 @@ class Target:
         return f"{verdict:6} {self.text}: at most {self.limit:.2f}, measured {self.measured:.3f}"
 
 
+def middle(result: Result | None, figures_of: str) -> float | None:
+    values: list[float] = getattr(result, figures_of) if result else []
+    return statistics.median(values) if values else None
+
+
 def targets(results: list[Result]) -> list[Target]:
     """What the series wants to keep to, as far as the cases are there."""
     found = {(one.case.kind, one.case.addresses, one.case.chunks, one.variant): one for one in results}
 
-    def count(kind: str, addresses: int, chunks: int, variant: str) -> float | None:
-        one = found.get((kind, addresses, chunks, variant))
-        return statistics.median(one.instructions) if one else None
+    def count(*key: Any) -> float | None:
+        return middle(found.get(key), "instructions")
 
     made = []
 
@@ -314,6 +341,8 @@ def targets(results: list[Result]) -> list[Target]:
         add(f"{case.name}, off to stock", ONE_PERCENT, count(*key, "off"), count(*key, "stock"))
     for kind in ("send", "send-per-path"):
         add(f"{kind}, on to stock", 1.1, count(kind, 2, 0, "on"), count(kind, 2, 0, "stock"))
+        on, stock = (found.get((kind, 2, 0, variant)) for variant in ("on", "stock"))
+        add(f"{kind}, on to stock, all CPU time", 1.1, middle(on, "cpu_us"), middle(stock, "cpu_us"))
     return made
 
 

@@ -92,3 +92,13 @@ def test_a_line_has_ratios_to_the_first() -> None:
     row[1].functions["sctp_rcv"] = 2
     assert cost.line(row).split() == ["send", "200", "202", "1.010"]
     assert list(cost.differences(row, 3)) == ["  off - stock: sctp_rcv +2"]
+
+
+def test_a_transfer_has_cpu_time_for_cycles() -> None:
+    row = [result("send", 2, variant, 100) for variant in ("stock", "on")]
+    for one, us in zip(row, (100.0, 96.0), strict=True):
+        one.cpu_us.append(us)
+    assert cost.line(row).split() == ["send", "100", "100", "1.000", "us", "CPU", "100", "96", "0.960"]
+    assert (
+        str(cost.targets(row)[-1]) == "met    send, on to stock, all CPU time: at most 1.10, measured 0.960"
+    )
