@@ -86,7 +86,7 @@ class Share:
         return 100 * self.had / self.all if self.all else 0.0
 
     def __str__(self) -> str:
-        return f"{self.percent:.1f} % of {self.all}"
+        return f"{self.percent:.1f} % of {self.all}" if self.all else "none"
 
 
 def read(counters: Path, kernel: Path) -> Iterator[dict[str, Any]]:

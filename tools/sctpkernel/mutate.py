@@ -170,6 +170,12 @@ def first_failure(python: str, kernels: str, base: str, tests: Sequence[str]) ->
     return failed[0].split()[1]
 
 
+def record_of(every_step: Sequence[Inputs]) -> Path:
+    """The file with what came of mutants of these kernels under these tests."""
+    text = json.dumps([[inputs.key for inputs in every_step], STEPS])
+    return cache_root() / "mutants" / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
+
+
 def load(path: Path) -> dict[str, tuple[Mutant, str]]:
     """Key -> mutant and what came of it."""
     found = {}
@@ -234,6 +240,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--count", type=int, default=20, metavar="N", help="mutants (default: %(default)s)")
     made.add_argument("--seed", type=int, default=1, metavar="S", help="draws them (default: %(default)s)")
     made.add_argument("--minutes", type=float, metavar="M", help="begin no other after this time")
+    made.add_argument(
+        "--again", action="store_true", help="run those that survived again: tests have changed"
+    )
     made.add_argument("--write", action="store_true", help="put the table into Documentation/coverage.rst")
     return made
 
@@ -248,7 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     python = setup.stdout.strip()
     started = time.monotonic()
     with locked(cache_root() / "lock" / f"mutants-{options.base}.lock"):
-        record = cache_root() / "mutants" / f"{'+'.join(one.key for one in every_step)}.jsonl"
+        record = record_of(every_step)
         builders = [Builder(inputs) for inputs in every_step]
         if not record.is_file():
             for builder in builders:
@@ -262,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for number, mutant in enumerate(drawn, 1):
             if options.minutes and time.monotonic() - started > 60 * options.minutes:
                 break
-            if mutant.key not in known:
+            if mutant.key not in known or (options.again and known[mutant.key][1] == SURVIVED):
                 verdict = judge(builders, mutant, python)
                 known[mutant.key] = (mutant, verdict)
                 with record.open("a", encoding="utf-8") as out:
