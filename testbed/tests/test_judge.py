@@ -104,12 +104,12 @@ def test_an_outage_of_another_flows_path_explains_nothing() -> None:
 
 
 def test_a_path_that_has_just_come_back_is_not_known_to_be_up() -> None:
-    """A heartbeat may take hb_interval and one and a half RTO.Max: 1 + 3 s, a tenth later at most."""
+    """A heartbeat may take hb_interval and one and a half RTO.Max, 1 + 3 s, a probe 3; a tenth later at most."""
     run = spec(*outage("path1", 1, 5), *outage("path2", 6, 20))
     assert stalls.blind_moments(run) == [(6, pytest.approx(5 + 1.1 * 4 + ROUND_TRIP_S))]
     assert stalls.blind_moments(spec(*outage("path1", 1, 5), *outage("path2", 10, 20))) == []
     probing = spec(*outage("path1", 1, 5), *outage("path2", 6, 20), settings={"failover_heartbeat": 1})
-    assert stalls.blind_moments(probing) == [(6, pytest.approx(5 + 1.1 * 2 + ROUND_TRIP_S))]
+    assert stalls.blind_moments(probing) == [(6, pytest.approx(5 + 1.1 * 3 + ROUND_TRIP_S))]
 
 
 def record(run: RunSpec, goodput_mbit: float = 1.0, gap_s: float = 0.1, **more: Any) -> dict[str, Any]:

@@ -192,8 +192,8 @@ def test_scenario_4_pmr_0(tell: Tell) -> None:
     # With no path left all are asked: the figure has no HEARTBEAT for the primary here.
     assert run.sent("primary", 1000, 1100) == [1, "HEARTBEAT", 2]
     assert run.sent("alternate", 1000, 1100) == ["HEARTBEAT"]
-    # The heartbeat's answer brings the alternate back first; TSN 3 and 4, still to be sent again, take it, and
-    # so do TSN 1 and 2, which the figure leaves on a path that is down.
+    # The heartbeat's answer brings the alternate back first; TSN 3 and 4, still to be sent again, take it. So
+    # do TSN 1 and 2, which the figure leaves on a path that is down.
     assert run.sent("alternate", 1100, END) == [1, 2, 3, 4]
     assert run.sent("alternate", 1130, 1131) == [1, 2]
     assert run.new("primary", 1131, 1132) == [5, 6]
