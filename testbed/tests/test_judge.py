@@ -104,7 +104,7 @@ def test_an_outage_of_another_flows_path_explains_nothing() -> None:
 
 
 def test_a_path_that_has_just_come_back_is_not_known_to_be_up() -> None:
-    """A heartbeat may take hb_interval and one and a half RTO.Max, 1 + 3 s, a probe 3; a tenth later at most."""
+    """A heartbeat may take hb_interval and one and a half RTO.Max (1 + 3 s), a probe 3 s; a tenth more."""
     run = spec(*outage("path1", 1, 5), *outage("path2", 6, 20))
     assert stalls.blind_moments(run) == [(6, pytest.approx(5 + 1.1 * 4 + ROUND_TRIP_S))]
     assert stalls.blind_moments(spec(*outage("path1", 1, 5), *outage("path2", 10, 20))) == []
