@@ -5,6 +5,7 @@ import errno
 import os
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Callable
 
@@ -31,9 +32,10 @@ from options import (
     setting,
     write,
 )
-from thresholds import BINDX_ADD, address
+from thresholds import ADDR_PARAMS, BINDX_ADD, address
 
 HANDSHAKE = 4  # control chunks
+PMTUD_DISABLE = 1 << 4  # flag of SCTP_PEER_ADDR_PARAMS
 SWITCH = ["0", "1"]
 SCHEDULERS = ["round-robin", "primary-first", "lowest-rtt"]
 SACKS = ["standard", "delayed", "per-path"]
@@ -256,6 +258,38 @@ def a_peer_with_many_addresses_is_not_asked_at_all_of_them_at_once() -> None:
     expect((control_chunks() - HANDSHAKE) / 2 >= 39, True)
 
 
+def a_path_mtu_of_any_size_harms_nobody() -> None:
+    """512 to 2**32 - 1 are taken: no sum over it may wrap to 0, by which a sender with data on two paths divides."""
+    namespace()
+    subprocess.run(
+        "tc qdisc add dev lo root netem delay 5ms rate 100mbit limit 2000".split(), check=True, stdout=2
+    )
+    server, client = one_to_one(), one_to_one()
+    for sock, hosts in ((server, ("127.0.0.1", "127.0.0.2")), (client, ("127.0.0.3", "127.0.0.4"))):
+        sock.bind((hosts[0], 0))
+        sock.setsockopt(SCTP, BINDX_ADD, address(hosts[1], sock.getsockname()[1]))
+    server.listen()
+    choose(client, 1, option_name=0x1200)
+    client.connect(server.getsockname())
+    receiver = server.accept()[0]
+    messages, size = 5000, 1400
+    child = os.fork()
+    if not child:
+        left = messages * size
+        while left and (data := receiver.recv(1 << 16)):
+            left -= len(data)
+        os._exit(left != 0)
+    receiver.close()
+    for number in range(messages):
+        if not number % 20:
+            mtu = (0x80000000, 1500, 0xFFFFFFFF, 0x40000000)[number // 20 % 4]
+            value = struct.pack("=i128sIHIIIIBx", FUTURE, bytes(128), 0, 0, mtu, 0, PMTUD_DISABLE, 0, 0)
+            client.setsockopt(SCTP, ADDR_PARAMS, value)
+        client.send(bytes(size))
+    client.close()
+    expect(os.waitpid(child, 0)[1], 0)
+
+
 def cmt_is_absent_from_stock() -> None:
     for name in (*SETTINGS, "available_cmt_schedulers"):
         assert not os.path.exists(path(name)), name
@@ -281,6 +315,7 @@ CASES: dict[str, list[Callable[[], None]]] = {
         cmt_of_unknown_associations_is_refused,
         buffers_for_cmt_are_8_bytes_or_more,
         a_peer_with_many_addresses_is_not_asked_at_all_of_them_at_once,
+        a_path_mtu_of_any_size_harms_nobody,
     ],
     "stock": [cmt_is_absent_from_stock],
 }
