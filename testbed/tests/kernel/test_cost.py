@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""lab cost counts, and counts the same twice: the figures themselves are no test."""
+"""lab cost counts, and counts the same twice, to a thousandth: the figures themselves are no test."""
 
 import pytest
 from sctplab import cost
@@ -18,5 +18,6 @@ def counted() -> cost.Result:
 @pytest.mark.skipif(USUAL_BASE == "6.1", reason="its socket options differ; the load was not tried there")
 def test_a_count_repeats() -> None:
     first, second = counted(), counted()
-    assert first.instructions == second.instructions
+    # An interrupt of the host may fall into a packet.
+    assert first.instructions == pytest.approx(second.instructions, rel=0.001)
     assert first.functions["sctp_rcv"] > 0
