@@ -36,6 +36,7 @@ from thresholds import ADDR_PARAMS, BINDX_ADD, address
 
 HANDSHAKE = 4  # control chunks
 PMTUD_DISABLE = 1 << 4  # flag of SCTP_PEER_ADDR_PARAMS
+SLOW = ("netem", "delay", "5ms", "rate", "100mbit", "limit", "2000")
 SWITCH = ["0", "1"]
 SCHEDULERS = ["round-robin", "primary-first", "lowest-rtt"]
 SACKS = ["standard", "delayed", "per-path"]
@@ -259,11 +260,9 @@ def a_peer_with_many_addresses_is_not_asked_at_all_of_them_at_once() -> None:
 
 
 def a_path_mtu_of_any_size_harms_nobody() -> None:
-    """512 to 2**32 - 1 are taken: no sum over it may wrap to 0, by which a sender with data on two paths divides."""
+    """512 to 2**32 - 1 are taken: no sum over it, by which a sender with two paths divides, may wrap to 0."""
     namespace()
-    subprocess.run(
-        "tc qdisc add dev lo root netem delay 5ms rate 100mbit limit 2000".split(), check=True, stdout=2
-    )
+    subprocess.run(["tc", "qdisc", "add", "dev", "lo", "root", *SLOW], check=True)
     server, client = one_to_one(), one_to_one()
     for sock, hosts in ((server, ("127.0.0.1", "127.0.0.2")), (client, ("127.0.0.3", "127.0.0.4"))):
         sock.bind((hosts[0], 0))
