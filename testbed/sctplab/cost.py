@@ -7,7 +7,6 @@ a time, so the count is exact whatever else the machine does. Cycles come from a
 
 from __future__ import annotations
 
-import fcntl
 import json
 import re
 import resource
@@ -25,7 +24,7 @@ from sctplab.load import AGENT
 from sctplab.model import USUAL_BASE
 from sctplab.place.base import Processes, RunError, last_line
 from sctplab.place.uml import BUILD, boot, boot_environment
-from sctplab.toolbox import ROOT, SETUP, missing, search_path
+from sctplab.toolbox import ROOT, SETUP, made, missing, search_path
 
 PROFILE = ROOT / "sysctl" / "25-cmt.conf"
 ENTRY = re.compile(r"sctp_(rcv|sendmsg|generate_\w+_event)$")
@@ -141,17 +140,7 @@ def programs() -> Path:
     lack = missing(["make", "cc", "nm", "setarch"], search_path())
     if lack:
         raise RunError(lack)
-    folder = ROOT / "build" / "cost"
-    folder.mkdir(parents=True, exist_ok=True)
-    make = ["make", "-s", "-C", str(ROOT / "testbed" / "cost"), f"BUILD={folder}", "LDFLAGS=-static"]
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        raise RunError(
-            f"make -C testbed/cost failed: {(done.stdout.strip().splitlines() or ['no output'])[-1]}"
-        )
-    return folder
+    return made("testbed/cost", "cost")
 
 
 class Counting:

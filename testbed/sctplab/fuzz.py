@@ -6,10 +6,8 @@ A seed has namespaces of its own and repeats alone. A boot takes several; those 
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import json
-import subprocess
 import tempfile
 import threading
 import time
@@ -24,7 +22,7 @@ from sctplab.load import AGENT
 from sctplab.model import USUAL_BASE
 from sctplab.place.base import Ended, Processes, RunError, last_line
 from sctplab.place.uml import BUILD, boot, boot_environment
-from sctplab.toolbox import ROOT, SETUP, missing, search_path
+from sctplab.toolbox import ROOT, SETUP, made, missing, search_path
 
 PER_BOOT = 5  # seeds
 WALL_S = {"uml": 20.0, "debug": 60.0}  # of a seed; more is a loop, in the kernel or in the fuzzer
@@ -64,17 +62,7 @@ def programs() -> Path:
     lack = missing(["make", "cc", "setarch"], search_path())
     if lack:
         raise RunError(lack)
-    folder = ROOT / "build" / "fuzz"
-    folder.mkdir(parents=True, exist_ok=True)
-    make = ["make", "-s", "-C", str(ROOT / "testbed" / "fuzz"), f"BUILD={folder}", "LDFLAGS=-static"]
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        raise RunError(
-            f"make -C testbed/fuzz failed: {(done.stdout.strip().splitlines() or ['no output'])[-1]}"
-        )
-    return folder
+    return made("testbed/fuzz", "fuzz")
 
 
 def batches(seeds: Iterable[int], size: int = PER_BOOT) -> Iterator[list[int]]:

@@ -69,28 +69,25 @@ def collect(specs: list[RunSpec]) -> Tools:
 
 
 def build_mpflow(usrsctp: bool) -> list[Path]:
-    """tools/mpflow, made when it is not up to date; two callers take turns. USRSCTP: its other form too."""
+    """tools/mpflow, made when it is not up to date. USRSCTP: its other form too."""
     if usrsctp and not USRSCTP_HEADER.exists():
         raise RunError("usrsctp.h: not found; install it with: apt-get install libusrsctp-dev")
-    folder = mpflow_path().parent
+    folder = made("tools/mpflow", mpflow_path().parent.name, "all", *(["usrsctp"] if usrsctp else []))
+    return [mpflow_path(), *([folder / "mpflow-usrsctp"] if usrsctp else [])]
+
+
+def made(source: str, name: str, *targets: str) -> Path:
+    """build/NAME with what the Makefile in SOURCE makes, linked statically; two callers take turns."""
+    folder = ROOT / "build" / name
     folder.mkdir(parents=True, exist_ok=True)
-    targets = ["all", *(["usrsctp"] if usrsctp else [])]
-    make = [
-        "make",
-        "-s",
-        "-C",
-        str(ROOT / "tools" / "mpflow"),
-        f"BUILD={folder}",
-        "LDFLAGS=-static",
-        *targets,
-    ]
+    make = ["make", "-s", "-C", str(ROOT / source), f"BUILD={folder}", "LDFLAGS=-static", *targets]
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         last = (done.stdout.strip().splitlines() or ["no output"])[-1]
-        raise RunError(f"make -C tools/mpflow failed: {last}")
-    return [mpflow_path(), *([folder / "mpflow-usrsctp"] if usrsctp else [])]
+        raise RunError(f"make -C {source} failed: {last}")
+    return folder
 
 
 def mpflow_path() -> Path:
