@@ -5,7 +5,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from sctplab.compare import differences
+from sctplab.report.compare import differences
 from tests.lab_run import TESTBED, lab
 
 GRID = ("demo", "--set", "d2_ms=10", "--set", "size_mb=0.5", "--repeat", "2")

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from sctpkernel.paths import cache_root
-from sctplab import scenario
-from sctplab.model import USUAL_BASE, RunSpec
+from sctplab.paths import ROOT
 from sctplab.place import qemu
-from sctplab.toolbox import ROOT, build_mpflow, mpflow_path
+from sctplab.programs import build_mpflow, mpflow_path
+from sctplab.spec import scenario
+from sctplab.spec.model import USUAL_BASE, RunSpec
 from sctplab.vm.machine import Machine, image
 from sctplab.vm.running import Running, running
-from sctplab.vm.site import site
+from sctplab.vm_site import site
 from tests.lab_run import lab
 
 pytestmark = pytest.mark.kernel

@@ -5,8 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from sctplab.place.base import last_line
-from sctplab.vm.machine import ROOT, Machine, image
+from sctplab.paths import ROOT
+from sctplab.processes import last_line
+from sctplab.vm.machine import Machine, image
 from sctplab.vm.running import running
 
 pytestmark = pytest.mark.kernel

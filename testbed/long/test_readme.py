@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from sctplab.toolbox import ROOT
+from sctplab.paths import ROOT
 from tests.lab_run import lab
 
 pytestmark = pytest.mark.kernel

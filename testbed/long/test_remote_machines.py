@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import ability, inventory, scenario
-from sctplab.model import RunSpec
+from sctplab.plan import capabilities
+from sctplab.remote import inventory
+from sctplab.spec import scenario
+from sctplab.spec.model import RunSpec
 from sctplab.vm.running import Running
-from sctplab.vm.site import site
+from sctplab.vm_site import site
 from tests.lab_run import environment, lab
 from tests.remote_run import left_over
 
@@ -67,7 +69,7 @@ def test_runs_leave_the_machines_as_they_were(machines: Site, tmp_path: Path) ->
         record: dict[str, Any] = json.loads(path.read_text())
         assert record["flows"][0]["receiver"]["content"] == "ok"
         kernel = record["kernel"]
-        assert [ability.base(one) for one in (kernel, kernel["host2"])] == ["6.12", "6.1"]
+        assert [capabilities.base(one) for one in (kernel, kernel["host2"])] == ["6.12", "6.1"]
         assert set(record["clocks"]) == {one.name for one in inventory.read(str(machines[0])).machines}
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # One SCTP transfer over disjoint paths in ns-2. usage: ns transfer.tcl DICT
-# testbed/sctplab/ns2.py writes DICT from a run's spec and reads what comes out:
+# testbed/sctplab/ns2/ns2.py writes DICT from a run's spec and reads what comes out:
 #   primary ID     the number of the primary destination's node
 #   path ID S      the number of a path's far node, and its delay
 #   r TIME ...     every packet with DATA that arrives at the receiver, with its TSN

@@ -11,12 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sctplab import generated, plan, record, runner, scenario, toolbox
-from sctplab.errors import LabError
-from sctplab.model import BUILDS, FLAVOURS, USUAL_BASE, RunSpec
+from sctplab import programs
+from sctplab.errors import LabError, RunError
 from sctplab.place import get
-from sctplab.place.base import Processes, RunError
-from sctplab.progress import Progress, progress
+from sctplab.plan import run_plan
+from sctplab.random import scenarios
+from sctplab.run import record, runner
+from sctplab.run.progress import Progress, progress
+from sctplab.spec import scenario
+from sctplab.spec.model import BUILDS, FLAVOURS, USUAL_BASE, RunSpec
 
 Handler = Callable[[argparse.Namespace], int]
 
@@ -156,7 +159,7 @@ def add_cost(cost_parser: argparse.ArgumentParser) -> None:
 def list_scenarios(_: argparse.Namespace) -> int:
     for name in scenario.names():
         print(f"{name:20} {scenario.load(scenario.find(name)).question}")
-    for drawn in generated.SCENARIOS.values():
+    for drawn in scenarios.SCENARIOS.values():
         print(f"{drawn.name:20} {drawn.question}")
     return 0
 
@@ -197,8 +200,8 @@ def specs_of(options: argparse.Namespace) -> list[RunSpec]:
 
 def specs_named(name: str, assignments: list[str], choice: scenario.Choice) -> list[RunSpec]:
     """The runs of one scenario, from its file or drawn from their seeds."""
-    if name in generated.SCENARIOS:
-        drawn = generated.SCENARIOS[name]
+    if name in scenarios.SCENARIOS:
+        drawn = scenarios.SCENARIOS[name]
         return drawn.expand(scenario.set_factors(drawn, assignments), choice)
     found = scenario.load(scenario.find(name))
     return scenario.expand(found, scenario.set_factors(found, assignments), choice)
@@ -219,7 +222,7 @@ def write_specs(options: argparse.Namespace) -> int:
     """OUT/specs/RUN.json; tools and kernels are built, so that run-one need not."""
     specs = something(specs_of(options))
     folder = folder_of(options) / "specs"
-    with bench(specs):
+    with runner.bench_for(specs):
         for spec in specs:
             record.write_spec(folder / f"{spec.run_id}.json", spec)
     print(f"{len(specs)} specs in {folder}")
@@ -232,7 +235,7 @@ def run(options: argparse.Namespace) -> int:
     if options.dry_run:
         return dry_run(specs)
     runner.refuse(something(specs), options.jobs)
-    with bench(specs) as shared:
+    with runner.bench_for(specs) as shared:
         jobs = [
             runner.Job(spec, out / "records" / f"{spec.run_id}.json", out / "pcap" / spec.run_id)
             for spec in specs
@@ -261,20 +264,20 @@ def dry_run(specs: list[RunSpec]) -> int:
     """Every command, needing no kernel and no tool."""
     print(f"# {len(specs)} runs")
     for spec in specs:
-        made = get(spec.place).plan(spec, str(toolbox.mpflow_path()))
+        made = get(spec.place).plan(spec, str(programs.mpflow_path()))
         variant = " --variant debug" if spec.build == "debug" else ""
         linux = f"$(tools/build/kernel --base {spec.base} --flavour {spec.kernel}{variant})/linux"
         command = get(spec.place).command(spec, made.steady, "LINUX", "FOLDER")
         start = shlex.join(command).replace("LINUX", f'"{linux}"').replace("FOLDER", '"$folder"')
         print(f"\n## {spec.run_id}\n{start} </dev/null\n# which does, inside:")
-        print("\n".join(plan.listing(made)))
+        print("\n".join(run_plan.listing(made)))
     return 0
 
 
 def run_one(options: argparse.Namespace) -> int:
     spec = record.read_spec(options.spec)
     runner.refuse([spec], None)
-    with bench([spec]) as shared:
+    with runner.bench_for([spec]) as shared:
         captures = options.record.with_suffix(".pcap")
         made = runner.perform(runner.Job(spec, options.record, captures), shared)
     if made["status"] != "ok":
@@ -282,25 +285,8 @@ def run_one(options: argparse.Namespace) -> int:
     return 0
 
 
-class bench:
-    """Tools and kernels for these runs; whatever happens, no process of theirs is left at the end."""
-
-    def __init__(self, specs: list[RunSpec]) -> None:
-        self.specs = specs
-
-    def __enter__(self) -> runner.Bench:
-        tools = toolbox.collect(self.specs)
-        self.made = runner.Bench(tools, runner.kernels(self.specs), Processes())
-        return self.made
-
-    def __exit__(self, *_: object) -> None:
-        self.made.processes.stop()
-        for name in {spec.place for spec in self.specs}:
-            get(name).close()
-
-
 def make_report(options: argparse.Namespace) -> int:
-    from sctplab import report, terminal
+    from sctplab.report import report, terminal
 
     page = report.make_report(options.dir)
     terminal.print_results(options.dir)
@@ -309,13 +295,13 @@ def make_report(options: argparse.Namespace) -> int:
 
 
 def ns2_reference(options: argparse.Namespace) -> int:
-    from sctplab import ns2, ns2_agents
+    from sctplab.ns2 import agents, ns2
 
     found = scenario.load(scenario.find(options.scenario))
     choice = scenario.Choice(("patched",), repeat=options.repeat, first_seed=options.first_seed)
     specs = scenario.expand(found, scenario.set_factors(found, options.set), choice)
     asked = ns2.Asked(
-        tuple(map(ns2_agents.agent, options.agent or ())),
+        tuple(map(agents.agent, options.agent or ())),
         options.jobs or runner.default_workers(specs),
         shlex.join(["testbed/lab", *sys.argv[1:]]),
     )
@@ -337,7 +323,7 @@ def of_variants(found: scenario.Scenario, specs: list[RunSpec], names: str | Non
 
 
 def judge_results(options: argparse.Namespace) -> int:
-    from sctplab import judge
+    from sctplab.measure import judge
 
     verdict = judge.judge(options.dir)
     if options.behind:
@@ -348,9 +334,9 @@ def judge_results(options: argparse.Namespace) -> int:
 
 
 def check_machines(options: argparse.Namespace) -> int:
-    from sctplab import inventory, preflight, survey
+    from sctplab.remote import facts, inventory, preflight
 
-    found = preflight.findings(survey.survey(inventory.read(options.inventory)))
+    found = preflight.findings(facts.survey(inventory.read(options.inventory)))
     print("\n".join(map(str, found)))
     wrong = sum(one.level == "bad" for one in found)
     print(f"{len(found)} findings, {wrong} bad")
@@ -360,7 +346,7 @@ def check_machines(options: argparse.Namespace) -> int:
 def fuzz_kernel(options: argparse.Namespace) -> int:
     import itertools
 
-    from sctplab import fuzz
+    from sctplab.stress import fuzz
 
     if options.seeds and (options.seed is not None or options.minutes):
         raise LabError("--seeds: got it with --seed or --minutes, expected one of them")
@@ -386,7 +372,7 @@ def fuzz_kernel(options: argparse.Namespace) -> int:
 
 
 def count_cost(options: argparse.Namespace) -> int:
-    from sctplab import cost
+    from sctplab.stress import cost
 
     asked = cost.Asked(tuple(options.kind), cost.VARIANTS, options.chunks, options.repeat, options.times)
     cost.cases(asked)
@@ -406,7 +392,7 @@ def count_cost(options: argparse.Namespace) -> int:
 
 
 def compare_results(options: argparse.Namespace) -> int:
-    from sctplab import compare
+    from sctplab.report import compare
 
     print(compare.compare(options.a, options.b))
     return 0

@@ -7,3 +7,7 @@ class LabError(Exception):
 
     The command line prints the text alone on stderr and ends with exit code 2.
     """
+
+
+class RunError(Exception):
+    """A step failed though the input was fine; the text is the one line to print (exit code 1)."""

@@ -12,10 +12,12 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from sctplab import capture, cli, runner, scenario
-from sctplab.capture import Chunk
-from sctplab.model import HOSTS, Direction, Flow, HostSettings, Path, RunSpec, Topology
-from sctplab.same import captures_differ, run_captured
+from sctplab.measure import capture
+from sctplab.measure.capture import Chunk
+from sctplab.run import runner
+from sctplab.run.identical import captures_differ, run_captured
+from sctplab.spec import scenario
+from sctplab.spec.model import HOSTS, Direction, Flow, HostSettings, Path, RunSpec, Topology
 from tests.failover_run import perform
 from tests.lab_run import small_spec
 
@@ -162,7 +164,7 @@ class Lab:
 @contextmanager
 def open_lab(factory: pytest.TempPathFactory, *specs: RunSpec) -> Iterator[Lab]:
     """With both kernels, and the programs that SPECS need."""
-    with cli.bench([small_spec(kernel="patched", pcap=True), small_spec(pcap=True), *specs]) as bench:
+    with runner.bench_for([small_spec(kernel="patched", pcap=True), small_spec(pcap=True), *specs]) as bench:
         yield Lab(bench, lambda: factory.mktemp("run"))
 
 

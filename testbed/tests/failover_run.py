@@ -9,8 +9,8 @@ from pathlib import Path as File
 from typing import Any
 
 from failover.situation import Moment, Situation
-from sctplab import runner
-from sctplab.model import Direction, Event, Flow, HostSettings, Limits, Path, RunSpec, Topology
+from sctplab.run import runner
+from sctplab.spec.model import Direction, Event, Flow, HostSettings, Limits, Path, RunSpec, Topology
 from tests.lab_run import small_spec
 
 LAB_HZ = 100

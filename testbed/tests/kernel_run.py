@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sctplab.model import USUAL_BASE
-from sctplab.place.base import Processes, last_line
+from sctplab.paths import SETUP
 from sctplab.place.uml import BUILD, boot, boot_environment
-from sctplab.toolbox import SETUP
+from sctplab.processes import Processes, last_line
+from sctplab.spec.model import USUAL_BASE
 
 WORK = Path(__file__).resolve().parent / "kernel" / "work"
 SEED = 1

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sctplab import scenario
-from sctplab.model import Limits, RunSpec
+from sctplab.spec import scenario
+from sctplab.spec.model import Limits, RunSpec
 
 TESTBED = Path(__file__).resolve().parent.parent
 

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sctplab import plan, scenario
-from sctplab.checks import plain
-from sctplab.model import RunSpec
-from sctplab.shape import namespaces
+from sctplab.plan import run_plan
+from sctplab.plan.link_commands import namespaces
+from sctplab.spec import scenario
+from sctplab.spec.model import RunSpec
+from sctplab.spec.schema import plain
 from tests.kernel_run import linux, run_work
 from tests.lab_run import TESTBED
 
@@ -50,7 +51,7 @@ def two_paths() -> RunSpec:
 def on_site(scripts: list[str], folder: Path, inventory: str = INVENTORY + ROUTERS) -> dict[str, Any]:
     """What became of SCRIPTS among machines that somebody has set up as the guide says."""
     spec = two_paths()
-    setup = [one for one in plan.make(spec, "mpflow").setup if one.argv[0] not in ("tc", "ethtool")]
+    setup = [one for one in run_plan.make(spec, "mpflow").setup if one.argv[0] not in ("tc", "ethtool")]
     return run_work(
         "site",
         linux("patched"),

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import capture, collect
-from sctplab.capture import NANOSECONDS, Chunk
 from sctplab.errors import LabError
-from sctplab.model import Event, Topology
+from sctplab.measure import capture, collect
+from sctplab.measure.capture import NANOSECONDS, Chunk
+from sctplab.spec.model import Event, Topology
 from tests.lab_run import small_spec
 
 START = 1_700_000_000

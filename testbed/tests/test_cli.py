@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from sctplab import toolbox
+from sctplab import programs
 from tests.lab_run import lab
 
 
@@ -85,12 +85,12 @@ def test_broken_spec_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_tool_is_named_with_its_package(tmp_path: Path) -> None:
-    complaint = toolbox.missing(["tcpdump"], str(tmp_path))
+    complaint = programs.missing(["tcpdump"], str(tmp_path))
     assert complaint == "tcpdump: not found; install it with: apt-get install tcpdump"
-    assert toolbox.missing(["cc"], toolbox.search_path()) == ""
+    assert programs.missing(["cc"], programs.search_path()) == ""
 
 
 def test_every_tool_has_a_package() -> None:
     from tests.lab_run import small_spec
 
-    assert set(toolbox.needed([small_spec(pcap=True)])) <= set(toolbox.PACKAGES)
+    assert set(programs.needed([small_spec(pcap=True)])) <= set(programs.PACKAGES)

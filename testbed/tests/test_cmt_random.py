@@ -6,11 +6,13 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from sctplab import cmt_random, outages, stalls
-from sctplab.checks import At, build, plain
-from sctplab.draw import names
-from sctplab.model import Direction, Flow, Path, RunSpec
-from sctplab.scenario import Choice
+from sctplab.plan import expected_gap
+from sctplab.random import cmt
+from sctplab.random.choice import names
+from sctplab.spec import outages
+from sctplab.spec.model import Direction, Flow, Path, RunSpec
+from sctplab.spec.scenario import Choice
+from sctplab.spec.schema import At, build, plain
 
 SEEDS = range(1, 1001)
 LINK = Direction(10, 20, queue_pkts=100)
@@ -18,7 +20,7 @@ LINK = Direction(10, 20, queue_pkts=100)
 
 @cache
 def specs() -> list[RunSpec]:
-    return [cmt_random.spec(seed, "patched", Choice()) for seed in SEEDS]
+    return [cmt.spec(seed, "patched", Choice()) for seed in SEEDS]
 
 
 @cache
@@ -29,18 +31,18 @@ def flows() -> list[Flow]:
 def test_every_spec_is_valid() -> None:
     """Those over one path too."""
     for seed in SEEDS:
-        for spec in cmt_random.runs(seed, "patched", Choice(), {"losses": 0}):
+        for spec in cmt.runs(seed, "patched", Choice(), {"losses": 0}):
             assert build(RunSpec, plain(spec), At("spec", "")) == spec
 
 
 def test_a_spec_follows_from_its_seed() -> None:
-    one, again, other = (cmt_random.spec(seed, "patched", Choice()) for seed in (7, 7, 8))
+    one, again, other = (cmt.spec(seed, "patched", Choice()) for seed in (7, 7, 8))
     assert one == again
     assert one.topology != other.topology and one.flows != other.flows
 
 
 def test_kernels_differ_in_settings_only() -> None:
-    stock, patched = (cmt_random.spec(7, kernel, Choice()) for kernel in ("stock", "patched"))
+    stock, patched = (cmt.spec(7, kernel, Choice()) for kernel in ("stock", "patched"))
     assert patched.sysctl.host1["net.sctp.cmt"] == "1" and "net.sctp.cmt" not in stock.sysctl.host1
     assert stock.sysctl.host1.keys() < patched.sysctl.host1.keys()
     assert replace(patched, kernel="stock", sysctl=stock.sysctl) == stock
@@ -57,14 +59,12 @@ def test_paths_are_in_their_bounds() -> None:
 
 def test_every_option_is_drawn() -> None:
     settings = Counter(item for spec in specs() for item in spec.sysctl.host1.items())
-    drawn = (
-        cmt_random.STOCK_SETTINGS | cmt_random.PATCHED_SETTINGS | {"udp_port": (9899,), "auth_enable": (1,)}
-    )
+    drawn = cmt.STOCK_SETTINGS | cmt.PATCHED_SETTINGS | {"udp_port": (9899,), "auth_enable": (1,)}
     for name, values in drawn.items():
         for value in values:
             assert settings[f"net.sctp.{name}", str(value)] > 50, (name, value)
     options = Counter(option for flow in flows() for option in flow.sockopts or ())
-    assert len(options) == len(cmt_random.STREAM_SCHEDULERS) + 3 and min(options.values()) > 50
+    assert len(options) == len(cmt.STREAM_SCHEDULERS) + 3 and min(options.values()) > 50
     assert {len(spec.topology.paths) for spec in specs()} == {1, 2, 3, 4, 5, 6, 8}
     for key in ("reverse", "unordered", "nodelay", "interval_ms"):
         assert 100 < sum(bool(getattr(flow, key)) for flow in flows()) < len(flows()) - 100
@@ -88,15 +88,15 @@ def test_messages_fit_their_buffers() -> None:
 
 def test_transfers_are_small() -> None:
     for flow in flows():
-        assert (flow.size_mb or 0) <= cmt_random.MOST_MB
-        assert stalls.packets(flow) <= 40000
+        assert (flow.size_mb or 0) <= cmt.MOST_MB
+        assert expected_gap.packets(flow) <= 40000
 
 
 def test_one_path_is_up_at_every_moment_and_no_sender_has_a_reason_to_give_up() -> None:
     blind = 0
     for spec in specs():
         assert not outages.all_down(outages.of_events(spec.events), names(spec.topology))
-        if stalls.blind_moments(spec):
+        if expected_gap.blind_moments(spec):
             blind += 1
             end_s = max(event.at_s for event in spec.events)
             expirations = len(spec.topology.paths) * end_s * 1000 / int(spec.sysctl.host1["net.sctp.rto_min"])
@@ -109,7 +109,7 @@ def test_one_path_is_up_at_every_moment_and_no_sender_has_a_reason_to_give_up() 
 def test_what_may_be_compared_is_run_over_single_paths_too() -> None:
     races = 0
     for seed in SEEDS:
-        whole, *alone = cmt_random.runs(seed, "patched", Choice(), {"losses": 0})
+        whole, *alone = cmt.runs(seed, "patched", Choice(), {"losses": 0})
         races += bool(alone)
         for spec in alone:
             assert not spec.events and [flow.paths for flow in spec.flows] == [(spec.variant,)] * len(
@@ -121,25 +121,25 @@ def test_what_may_be_compared_is_run_over_single_paths_too() -> None:
 
 
 def test_another_series_of_losses_is_all_that_a_repetition_changes() -> None:
-    one, again, other = (cmt_random.runs(3, "patched", Choice(), {"losses": losses}) for losses in (1, 1, 2))
+    one, again, other = (cmt.runs(3, "patched", Choice(), {"losses": losses}) for losses in (1, 1, 2))
     assert one == again and len(one) == len(other) > 1
     assert one[0].topology != other[0].topology
     seeds = [way.seed for path in one[0].topology.paths for way in (path.forward, path.reverse)]
     assert len(set(seeds)) == 2 * len(one[0].topology.paths)
     assert all(spec.topology == one[0].topology for spec in one)
-    assert cmt_random.with_losses(one[0], 0) == cmt_random.runs(3, "patched", Choice(), {"losses": 0})[0]
+    assert cmt.with_losses(one[0], 0) == cmt.runs(3, "patched", Choice(), {"losses": 0})[0]
 
 
 def race(*forward: Direction) -> list[str]:
     """The paths that may be the best one alone."""
-    whole = cmt_random.spec(1, "patched", Choice())
+    whole = cmt.spec(1, "patched", Choice())
     paths = tuple(Path(f"path{i}", one, one) for i, one in enumerate(forward, 1))
     bulk = Flow("flow1", size_mb=1.0)
     topology = replace(whole.topology, paths=paths)
     return names(
         replace(
             topology,
-            paths=tuple(cmt_random.rivals(replace(whole, topology=topology, flows=(bulk,), events=()))),
+            paths=tuple(cmt.rivals(replace(whole, topology=topology, flows=(bulk,), events=()))),
         )
     )
 

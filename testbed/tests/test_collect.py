@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sctplab import collect
-from sctplab.model import Direction, Event, Flow, Path, RunSpec
+from sctplab.measure import collect
+from sctplab.spec.model import Direction, Event, Flow, Path, RunSpec
 from tests.lab_run import small_spec
 
 LINK = Direction(rate_mbit=10)

@@ -4,8 +4,8 @@
 from pathlib import Path
 
 import pytest
-from sctplab.compare import compare, differences
 from sctplab.errors import LabError
+from sctplab.report.compare import compare, differences
 from tests.report_builder import record, write
 
 

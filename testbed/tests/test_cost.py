@@ -2,9 +2,8 @@
 """The Python half of lab cost: cases, settings, symbols, ratios."""
 
 import pytest
-from sctplab import cost
-from sctplab.errors import LabError
-from sctplab.place.base import RunError
+from sctplab.errors import LabError, RunError
+from sctplab.stress import cost
 
 NM = """\
 0000000000000010 t sctp_rcv

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import flaps, outages
-from sctplab.checks import At, build, plain
-from sctplab.draw import Draw, most_timeouts, names
-from sctplab.model import RunSpec
-from sctplab.outages import Outage
-from sctplab.scenario import Choice
+from sctplab.random import flaps
+from sctplab.random.choice import Draw, most_timeouts, names
+from sctplab.spec import outages
+from sctplab.spec.model import RunSpec
+from sctplab.spec.outages import Outage
+from sctplab.spec.scenario import Choice
+from sctplab.spec.schema import At, build, plain
 
 SEEDS = range(1, 201)
 CUT = {"action": "cut", "direction": "both"}

@@ -4,9 +4,9 @@
 import json
 
 import pytest
-from sctplab import fuzz
 from sctplab.errors import LabError
-from sctplab.place.base import Ended
+from sctplab.processes import Ended
+from sctplab.stress import fuzz
 
 GOOD = {"seed": 1, "packets": 5, "outcome": "done", "failure": "", "splats": [], "log": []}
 

@@ -4,8 +4,8 @@
 from pathlib import Path
 
 import pytest
-from sctplab import inventory
 from sctplab.errors import LabError
+from sctplab.remote import inventory
 from tests.lab_run import lab
 
 TWO_PATHS = """

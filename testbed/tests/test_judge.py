@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import cmt_random, judge, stalls
-from sctplab.checks import plain
-from sctplab.model import Direction, Event, Flow, HostSettings, RunSpec, Topology
-from sctplab.model import Path as LinkPath
-from sctplab.scenario import Choice
+from sctplab.measure import judge
+from sctplab.plan import expected_gap
+from sctplab.random import cmt
+from sctplab.spec.model import Direction, Event, Flow, HostSettings, RunSpec, Topology
+from sctplab.spec.model import Path as LinkPath
+from sctplab.spec.scenario import Choice
+from sctplab.spec.schema import plain
 from tests.lab_run import lab
 
 # A full packet takes 12.112 ms, so a full queue of 20 takes 242.24 ms.
@@ -25,7 +27,7 @@ def spec(*events: Event, flow: Flow = FLOW, settings: dict[str, int] | None = No
     paths = tuple(LinkPath(name, LINK, LINK) for name in ("path1", "path2"))
     values = {f"net.sctp.{name}": str(value) for name, value in {**SETTINGS, **(settings or {})}.items()}
     return replace(
-        cmt_random.spec(1, "patched", Choice()),
+        cmt.spec(1, "patched", Choice()),
         topology=Topology(paths),
         flows=(flow,),
         events=events,
@@ -38,35 +40,35 @@ def outage(path: str, start_s: float, end_s: float) -> tuple[Event, Event]:
 
 
 def costs(run: RunSpec, begin_s: float, gap_s: float, timeouts: int = 0) -> dict[str, float]:
-    return dict(stalls.reasons(run, run.flows[0], (begin_s, begin_s + gap_s), timeouts))
+    return dict(expected_gap.reasons(run, run.flows[0], (begin_s, begin_s + gap_s), timeouts))
 
 
 def test_round_trips_end_in_an_empty_and_in_a_full_queue() -> None:
-    found = stalls.round_trips(spec(), FLOW, spec().topology.paths[0])
+    found = expected_gap.round_trips(spec(), FLOW, spec().topology.paths[0])
     assert found == pytest.approx((0.04, ROUND_TRIP_S))
 
 
 def test_opposite_flows_fill_the_way_back_too() -> None:
     run = replace(spec(), flows=(FLOW, replace(FLOW, name="flow2", reverse=True)))
-    assert stalls.round_trips(run, FLOW, run.topology.paths[0])[1] == pytest.approx(2 * 0.24224 + 0.1)
+    assert expected_gap.round_trips(run, FLOW, run.topology.paths[0])[1] == pytest.approx(2 * 0.24224 + 0.1)
 
 
 def test_the_timeout_is_that_of_round_trips_that_vary_most() -> None:
     run = spec()
-    assert stalls.rto(run, FLOW, run.topology.paths[0]) == pytest.approx(
+    assert expected_gap.rto(run, FLOW, run.topology.paths[0]) == pytest.approx(
         ROUND_TRIP_S + 4 * (ROUND_TRIP_S - 0.04)
     )
     capped = spec(settings={"rto_max": 1000})
-    assert stalls.rto(capped, FLOW, capped.topology.paths[0]) == 1
+    assert expected_gap.rto(capped, FLOW, capped.topology.paths[0]) == 1
 
 
 def test_a_chunk_of_a_clean_path_may_be_lost_twice() -> None:
     """1000 packets: three times in a row 1e-9, in one of them 1e-6; twice 1e-3."""
-    assert stalls.losses_in_a_row(spec(), FLOW) == 2
+    assert expected_gap.losses_in_a_row(spec(), FLOW) == 2
 
 
 def test_losses_explain_no_more_than_the_timeouts_that_were_counted() -> None:
-    first = stalls.rto(spec(), FLOW, spec().topology.paths[0])
+    first = expected_gap.rto(spec(), FLOW, spec().topology.paths[0])
     none, one, many = (costs(spec(), 1, 1, timeouts)["losses"] for timeouts in (0, 1, 500))
     assert none == 0
     assert one == pytest.approx(1.1 * first)
@@ -86,12 +88,12 @@ def test_losses_explain_no_more_than_the_timeouts_that_were_counted() -> None:
 def test_a_path_is_left_when_it_is_potentially_failed_or_inactive(
     settings: dict[str, int], timeouts: int
 ) -> None:
-    assert stalls.timeouts_until_left(spec(settings=settings)) == timeouts
+    assert expected_gap.timeouts_until_left(spec(settings=settings)) == timeouts
 
 
 def test_an_outage_explains_the_gaps_that_it_overlaps() -> None:
     run = spec(*outage("path2", 3, 4))
-    cost = ROUND_TRIP_S + 1.1 * stalls.rto(run, FLOW, run.topology.paths[1])
+    cost = ROUND_TRIP_S + 1.1 * expected_gap.rto(run, FLOW, run.topology.paths[1])
     assert costs(run, 3.5, 1)["path2 down at 3 s"] == pytest.approx(cost)
     assert "path2 down at 3 s" in costs(run, 4.5, 1)
     assert "path2 down at 3 s" not in costs(run, 1, 1.9)
@@ -106,10 +108,10 @@ def test_an_outage_of_another_flows_path_explains_nothing() -> None:
 def test_a_path_that_has_just_come_back_is_not_known_to_be_up() -> None:
     """A heartbeat may take hb_interval and one and a half RTO.Max (1 + 3 s), a probe 3 s; a tenth more."""
     run = spec(*outage("path1", 1, 5), *outage("path2", 6, 20))
-    assert stalls.blind_moments(run) == [(6, pytest.approx(5 + 1.1 * 4 + ROUND_TRIP_S))]
-    assert stalls.blind_moments(spec(*outage("path1", 1, 5), *outage("path2", 10, 20))) == []
+    assert expected_gap.blind_moments(run) == [(6, pytest.approx(5 + 1.1 * 4 + ROUND_TRIP_S))]
+    assert expected_gap.blind_moments(spec(*outage("path1", 1, 5), *outage("path2", 10, 20))) == []
     probing = spec(*outage("path1", 1, 5), *outage("path2", 6, 20), settings={"failover_heartbeat": 1})
-    assert stalls.blind_moments(probing) == [(6, pytest.approx(5 + 1.1 * 3 + ROUND_TRIP_S))]
+    assert expected_gap.blind_moments(probing) == [(6, pytest.approx(5 + 1.1 * 3 + ROUND_TRIP_S))]
 
 
 def record(run: RunSpec, goodput_mbit: float = 1.0, gap_s: float = 0.1, **more: Any) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def test_the_same_wait_in_an_outage_is_none(tmp_path: Path) -> None:
 
 
 def test_the_waits_of_a_single_path_are_not_judged(tmp_path: Path) -> None:
-    assert judged(tmp_path, record(cmt_random.alone(spec(), "path1"), gap_s=40))[0] == []
+    assert judged(tmp_path, record(cmt.alone(spec(), "path1"), gap_s=40))[0] == []
 
 
 def test_a_run_that_is_not_ok_is_a_complaint(tmp_path: Path) -> None:
@@ -157,7 +159,7 @@ def test_a_run_that_is_not_ok_is_a_complaint(tmp_path: Path) -> None:
 
 def test_the_best_path_alone_is_the_measure(tmp_path: Path) -> None:
     whole = spec()
-    alone = [cmt_random.alone(whole, name) for name in ("path1", "path2")]
+    alone = [cmt.alone(whole, name) for name in ("path1", "path2")]
     slow = [record(whole, 8.9), record(alone[0], 10), record(alone[1], 5)]
     told, counted = judged(tmp_path, *slow)
     assert len(told) == 1 and "8.900 Mbit/s over all paths, 10.000 over path1: 0.89 of it" in told[0]
@@ -166,8 +168,8 @@ def test_the_best_path_alone_is_the_measure(tmp_path: Path) -> None:
 
 
 def test_the_means_over_the_series_of_losses_count(tmp_path: Path) -> None:
-    whole = [cmt_random.with_losses(spec(), losses) for losses in (0, 1)]
-    alone = [cmt_random.alone(one, "path1") for one in whole]
+    whole = [cmt.with_losses(spec(), losses) for losses in (0, 1)]
+    alone = [cmt.alone(one, "path1") for one in whole]
     records = [record(whole[0], 8), record(whole[1], 10), record(alone[0], 9), record(alone[1], 9)]
     assert judged(tmp_path, *records)[1] == "4 runs, 1 races, least 1.000; 0 complaints"
     worse = [record(whole[0], 8), record(whole[1], 8), record(alone[0], 9), record(alone[1], 9)]
@@ -176,7 +178,7 @@ def test_the_means_over_the_series_of_losses_count(tmp_path: Path) -> None:
 
 
 def test_seeds_and_kernels_do_not_race_each_other(tmp_path: Path) -> None:
-    alone = cmt_random.alone(spec(), "path1")
+    alone = cmt.alone(spec(), "path1")
     others = (replace(alone, seed=2), replace(alone, kernel="stock"))
     told, _ = judged(tmp_path, record(spec(), 1), *(record(other, 10) for other in others))
     assert told == []

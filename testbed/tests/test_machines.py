@@ -2,8 +2,9 @@
 """Machines that take part in a run, here a shell that says what the agent would."""
 
 import pytest
-from sctplab.machines import Address, Machine
-from sctplab.place.base import RunError
+from sctplab.errors import RunError
+from sctplab.plan.site import Address
+from sctplab.remote.connection import Machine
 
 
 def test_a_machine_that_is_lost_says_so_every_time_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

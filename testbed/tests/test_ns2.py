@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sctplab import ns2, ns2_agents, scenario
 from sctplab.errors import LabError
-from sctplab.model import Event, HostSettings, RunSpec
+from sctplab.ns2 import agents, ns2
+from sctplab.spec import scenario
+from sctplab.spec.model import Event, HostSettings, RunSpec
 
-CARO = ns2_agents.agent("MfrHbAfterRto")
+CARO = agents.agent("MfrHbAfterRto")
 
 
 def specs(name: str, **factors: float) -> list[RunSpec]:
@@ -22,9 +23,9 @@ def caro(**factors: float) -> RunSpec:
     return specs("caro", **factors)[0]
 
 
-def parameters(spec: RunSpec, agent: ns2_agents.Agent) -> dict[str, Any]:
-    (one,) = ns2_agents.associations(spec)
-    return ns2_agents.parameters(one, agent)
+def parameters(spec: RunSpec, agent: agents.Agent) -> dict[str, Any]:
+    (one,) = agents.associations(spec)
+    return agents.parameters(one, agent)
 
 
 def iyengar(variant: str, **factors: float) -> RunSpec:
@@ -50,7 +51,7 @@ def test_parameters_are_those_of_the_scenario() -> None:
 
 def test_a_spec_that_shares_its_paths_has_an_agent_of_its_own() -> None:
     spec = iyengar("cmt-delayed", rate2_mbit=5, sack_freq=1)
-    (agent,) = ns2_agents.agents(spec)
+    (agent,) = agents.agents(spec)
     given = parameters(spec, agent)
     assert (agent.source, given["agent"], given["receiver"]) == ("ns-2 CMT", "SCTP/CMT", "SCTP/CMT")
     assert (given["both"]["useCmtDelAck_"], given["both"]["useDelayedSacks_"]) == (1, 0)
@@ -60,8 +61,8 @@ def test_a_spec_that_shares_its_paths_has_an_agent_of_its_own() -> None:
 
 def test_a_striped_flow_is_one_association_per_path() -> None:
     spec = iyengar("appstripe", rate2_mbit=5)
-    (agent,) = ns2_agents.agents(spec)
-    given = [ns2_agents.parameters(one, agent) for one in ns2_agents.associations(spec)]
+    (agent,) = agents.agents(spec)
+    given = [agents.parameters(one, agent) for one in agents.associations(spec)]
     assert agent.source == "ns-2 AppStripe"
     assert [one["agent"] for one in given] == ["SCTP", "SCTP"]
     assert [[path["forward"]["rate_mbit"] for path in one["paths"]] for one in given] == [[35], [5]]
@@ -75,7 +76,7 @@ def test_what_ns2_has_no_word_for_is_refused() -> None:
 
 
 def test_an_agent_may_replace_variables_of_the_sender() -> None:
-    agent = ns2_agents.agent("MultipleFastRtx:mtu_=1532,initialCwnd_=2")
+    agent = agents.agent("MultipleFastRtx:mtu_=1532,initialCwnd_=2")
     given = parameters(caro(), agent)
     assert given["agent"] == "SCTP/MultipleFastRtx"
     assert given["both"]["mtu_"] == 1500
@@ -86,7 +87,7 @@ def test_an_agent_may_replace_variables_of_the_sender() -> None:
 @pytest.mark.parametrize("text", ["", "a b", "CMT:", "CMT:mtu=1", "CMT:mtu_", "CMT:mtu_=[exit]"])
 def test_a_wrong_agent_is_refused(text: str) -> None:
     with pytest.raises(LabError, match=r"--agent: got .*, expected CLASS or CLASS:VARIABLE=VALUE"):
-        ns2_agents.agent(text)
+        agents.agent(text)
 
 
 def test_what_ns2_cannot_follow_is_refused() -> None:

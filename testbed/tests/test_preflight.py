@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sctplab import inventory, preflight, scenario
-from sctplab.model import RunSpec
-from sctplab.survey import Survey
+from sctplab.remote import inventory, preflight
+from sctplab.remote.facts import Survey
+from sctplab.spec import scenario
+from sctplab.spec.model import RunSpec
 
 FILE = """
 LOCAL_TYPE=ssh

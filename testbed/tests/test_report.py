@@ -12,13 +12,13 @@ from urllib.parse import unquote
 
 import pytest
 from rich.console import Console
-from sctplab import reference
 from sctplab.errors import LabError
-from sctplab.load_records import load_runs
-from sctplab.page import commands
-from sctplab.report import make_report
-from sctplab.summary import sections
-from sctplab.terminal import print_results
+from sctplab.measure.records import load_runs
+from sctplab.report import reference
+from sctplab.report.report import make_report
+from sctplab.report.summary import sections
+from sctplab.report.tables import commands
+from sctplab.report.terminal import print_results
 from tests.report_builder import record, write
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}

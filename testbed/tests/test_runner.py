@@ -15,10 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import cli, plan, record, runner, toolbox
-from sctplab.checks import plain
-from sctplab.model import Limits, RunSpec
-from sctplab.place.base import Ended, Kernel, Processes, RunError, Tools
+from sctplab import cli, programs
+from sctplab.errors import RunError
+from sctplab.place.base import Kernel
+from sctplab.plan import run_plan
+from sctplab.processes import Ended, Processes
+from sctplab.programs import Tools
+from sctplab.run import record, runner
+from sctplab.spec.model import Limits, RunSpec
+from sctplab.spec.schema import plain
 from tests.lab_run import environment, small_spec
 
 KERNEL = Kernel(Path("/nowhere"), {"key": "k1"})
@@ -47,8 +52,8 @@ class Shell:
     def close(self) -> None:
         pass
 
-    def plan(self, spec: RunSpec, mpflow: str) -> plan.Plan:
-        return plan.make(spec, mpflow)
+    def plan(self, spec: RunSpec, mpflow: str) -> run_plan.Plan:
+        return run_plan.make(spec, mpflow)
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
         return ["sh", "-c", self.script]
@@ -171,10 +176,10 @@ def test_a_wrong_byte_anywhere_fails_the_run(end: str) -> None:
 
 
 def test_a_missing_library_is_named_where_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolbox, "USRSCTP_HEADER", Path("/nowhere/usrsctp.h"))
-    assert [one.name for one in toolbox.build_mpflow(usrsctp=False)] == ["mpflow"]
+    monkeypatch.setattr(programs, "USRSCTP_HEADER", Path("/nowhere/usrsctp.h"))
+    assert [one.name for one in programs.build_mpflow(usrsctp=False)] == ["mpflow"]
     with pytest.raises(RunError, match="apt-get install libusrsctp-dev"):
-        toolbox.build_mpflow(usrsctp=True)
+        programs.build_mpflow(usrsctp=True)
 
 
 def test_stop_leaves_no_half_done_record(
@@ -212,7 +217,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
     kept.write_text("{}")
     script = (
-        "from pathlib import Path; from sctplab import record\n"
+        "from pathlib import Path; from sctplab.run import record\n"
         f"record.write(Path({str(kept)!r}), {{'x': 'y' * 100000}})"
     )
     limit = (4096, 4096)

@@ -5,9 +5,9 @@ import struct
 from pathlib import Path
 
 import pytest
-from sctplab.capture import NANOSECONDS
 from sctplab.errors import LabError
-from sctplab.same import captures_differ
+from sctplab.measure.capture import NANOSECONDS
+from sctplab.run.identical import captures_differ
 
 Row = tuple[int, bytes]
 

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from sctplab import scenario
-from sctplab.checks import At, build, plain
 from sctplab.errors import LabError
-from sctplab.load import Means, mpflow
-from sctplab.model import (
+from sctplab.plan.link_commands import address
+from sctplab.plan.traffic import Means, mpflow
+from sctplab.spec import scenario
+from sctplab.spec.model import (
     ACTIONS,
     FLAVOURS,
     KINDS,
@@ -23,9 +23,9 @@ from sctplab.model import (
     RunSpec,
     Topology,
 )
-from sctplab.model import Path as LinkPath
-from sctplab.scenario import Choice, expand, load, set_factors
-from sctplab.shape import address
+from sctplab.spec.model import Path as LinkPath
+from sctplab.spec.scenario import Choice, expand, load, set_factors
+from sctplab.spec.schema import At, build, plain
 
 GOOD = """# Does it expand?
 repeat = 2
@@ -270,7 +270,7 @@ def test_shipped_scenarios_load_and_ask_a_question(name: str) -> None:
 
 
 def test_the_readme_names_every_key() -> None:
-    text = (scenario.FOLDER / "README.md").read_text()
+    text = (scenario.SCENARIOS / "README.md").read_text()
     classes = (Direction, GeModel, LinkPath, Topology, Flow, Event, Limits, Measure)
     keys = {field.name for cls in classes for field in dataclasses.fields(cls)} - {"paths"}
     missing = [

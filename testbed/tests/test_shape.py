@@ -5,12 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sctplab import plan, scenario
-from sctplab.checks import At, build, plain
 from sctplab.errors import LabError
-from sctplab.model import Direction, Event, Flow, GeModel, RunSpec, Topology
-from sctplab.model import Path as LinkPath
-from sctplab.shape import build_commands, netem, pasteable
+from sctplab.plan import run_plan
+from sctplab.plan.link_commands import build_commands, netem, pasteable
+from sctplab.spec import scenario
+from sctplab.spec.model import Direction, Event, Flow, GeModel, RunSpec, Topology
+from sctplab.spec.model import Path as LinkPath
+from sctplab.spec.schema import At, build, plain
 
 GOLDEN = Path(__file__).parent / "golden"
 LINK = Direction(rate_mbit=10, delay_ms=25)
@@ -79,7 +80,9 @@ def spec() -> RunSpec:
 
 def with_events(spec: RunSpec, *events: Event) -> list[tuple[float, list[str]]]:
     changed = RunSpec(**{**spec.__dict__, "events": events})
-    return [(one.at_s, [pasteable(c) for c in one.commands]) for one in plan.make(changed, "mpflow").events]
+    return [
+        (one.at_s, [pasteable(c) for c in one.commands]) for one in run_plan.make(changed, "mpflow").events
+    ]
 
 
 def test_cut_and_heal_restate_the_whole_qdisc(spec: RunSpec) -> None:

@@ -4,7 +4,7 @@
 import math
 
 import pytest
-from sctplab.stats import estimate, mean_interval, median_interval, paired, share
+from sctplab.report.stats import estimate, mean_interval, median_interval, paired, share
 
 
 def test_mean_interval_is_students() -> None:

@@ -4,8 +4,9 @@
 from typing import Any
 
 import pytest
-from sctplab import collect, stripe
-from sctplab.model import Flow
+from sctplab.measure import collect
+from sctplab.plan import stripe
+from sctplab.spec.model import Flow
 from tests.lab_run import small_spec
 from tests.test_collect import lines
 

@@ -12,11 +12,11 @@ from threading import Thread
 from unittest.mock import Mock
 
 import pytest
-from sctplab import scenario
 from sctplab.errors import LabError
-from sctplab.model import RunSpec
 from sctplab.place import qemu
-from sctplab.shape import namespaces
+from sctplab.plan.link_commands import namespaces
+from sctplab.spec import scenario
+from sctplab.spec.model import RunSpec
 from sctplab.vm import limits, machine, running
 from sctplab.vm.machine import Machine, Nic
 

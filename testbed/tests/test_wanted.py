@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import reference, wanted
-from sctplab.checks import At
 from sctplab.errors import LabError
-from sctplab.load_records import load_runs
-from sctplab.report import make_report
-from sctplab.summary import sections
+from sctplab.measure.records import load_runs
+from sctplab.report import reference
+from sctplab.report.report import make_report
+from sctplab.report.summary import sections
+from sctplab.spec import report_spec
+from sctplab.spec.schema import At
 from tests.report_builder import record, write
 
 SCENARIO = """# Is it asked for?
@@ -55,7 +56,7 @@ def failovers(pmr: int, loss: int, seed: int) -> int:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(wanted, "SCENARIOS", tmp_path)
+    monkeypatch.setattr(report_spec, "SCENARIOS", tmp_path)
     monkeypatch.setattr(reference, "SCENARIOS", tmp_path)
     (tmp_path / "asked.toml").write_text(SCENARIO)
     (tmp_path / "others.csv").write_text(REFERENCE)
@@ -124,7 +125,7 @@ def test_the_last_row_of_a_contrast_is_over_all_of_them(folder: Path) -> None:
 def test_variants_are_contrasted_on_the_same_kernel_where_they_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wanted, "SCENARIOS", tmp_path)
+    monkeypatch.setattr(report_spec, "SCENARIOS", tmp_path)
     (tmp_path / "asked.toml").write_text(
         '# Which?\n[[contrasts]]\nmetric = "transfer_s"\nfactor = "variant"\nagainst = "alone"\n'
     )
@@ -149,7 +150,7 @@ def test_variants_are_contrasted_on_the_same_kernel_where_they_can_be(
 
 def test_numbers_written_as_a_reference_are_read_back(folder: Path, tmp_path: Path) -> None:
     section = sections(load_runs(folder))[0]
-    plots = wanted.of_scenario("asked").plots
+    plots = report_spec.of_scenario("asked").plots
     file = tmp_path / "ours.csv"
     file.write_text(reference.reference_csv(section, plots, "a test"))
     figures = reference.load_reference(file)
@@ -185,7 +186,7 @@ def test_a_source_replaces_its_own_figures_only(tmp_path: Path) -> None:
 
 
 def test_no_scenario_file_means_nothing_is_asked() -> None:
-    assert wanted.of_scenario("no-such-scenario") == wanted.Wanted()
+    assert report_spec.of_scenario("no-such-scenario") == report_spec.Wanted()
 
 
 @pytest.mark.parametrize(
@@ -207,4 +208,4 @@ def test_no_scenario_file_means_nothing_is_asked() -> None:
 )
 def test_one_clear_line(tree: dict[str, Any], words: str) -> None:
     with pytest.raises(LabError, match=re.escape(words)):
-        wanted.read(tree, ("a",), At("x.toml", ""))
+        report_spec.read(tree, ("a",), At("x.toml", ""))

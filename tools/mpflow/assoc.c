@@ -7,7 +7,7 @@
 
 #include "clock.h"
 #include "fail.h"
-#include "transport.h"
+#include "sockopt.h"
 
 /* Of the sctp-multipath patches; the options take a struct sctp_assoc_value, names in options.c. */
 #ifndef SCTP_RTX_POLICY
@@ -25,7 +25,7 @@
 
 static void set(int fd, int name, const void *value, socklen_t len, const char *option)
 {
-	transport_set(fd, IPPROTO_SCTP, name, value, len, option);
+	sockopt_set(fd, IPPROTO_SCTP, name, value, len, option);
 }
 
 static uint32_t or_unchanged(int64_t value)
@@ -329,7 +329,7 @@ static bool get_multipath(int fd, int name, int64_t wanted, uint32_t *value)
 {
 	struct sctp_assoc_value setting = { 0 };
 
-	if (wanted == NOT_GIVEN || !transport_get(fd, IPPROTO_SCTP, name, &setting, sizeof(setting)))
+	if (wanted == NOT_GIVEN || !sockopt_get(fd, IPPROTO_SCTP, name, &setting, sizeof(setting)))
 		return false;
 	*value = setting.assoc_value;
 	return true;
@@ -376,22 +376,22 @@ void assoc_write_options(struct json *j, int fd, const struct options *o)
 	struct sctp_assoc_value burst = { 0 };
 	int nodelay = 0;
 
-	if (transport_get(fd, IPPROTO_SCTP, SCTP_RTOINFO, &rto, sizeof(rto))) {
+	if (sockopt_get(fd, IPPROTO_SCTP, SCTP_RTOINFO, &rto, sizeof(rto))) {
 		json_integer(j, "rto_initial_ms", rto.srto_initial);
 		json_integer(j, "rto_min_ms", rto.srto_min);
 		json_integer(j, "rto_max_ms", rto.srto_max);
 	}
-	if (transport_get(fd, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &path, sizeof(path))) {
+	if (sockopt_get(fd, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &path, sizeof(path))) {
 		json_integer(j, "pmr", path.spp_pathmaxrxt);
 		json_integer(j, "hb_interval_ms", path.spp_hbinterval);
 	}
-	if (transport_get(fd, IPPROTO_SCTP, SCTP_DELAYED_SACK, &sack, sizeof(sack))) {
+	if (sockopt_get(fd, IPPROTO_SCTP, SCTP_DELAYED_SACK, &sack, sizeof(sack))) {
 		json_integer(j, "sack_delay_ms", sack.sack_delay);
 		json_integer(j, "sack_freq", sack.sack_freq);
 	}
-	if (transport_get(fd, IPPROTO_SCTP, SCTP_MAX_BURST, &burst, sizeof(burst)))
+	if (sockopt_get(fd, IPPROTO_SCTP, SCTP_MAX_BURST, &burst, sizeof(burst)))
 		json_integer(j, "max_burst", burst.assoc_value);
-	if (transport_get(fd, IPPROTO_SCTP, SCTP_NODELAY, &nodelay, sizeof(nodelay)))
+	if (sockopt_get(fd, IPPROTO_SCTP, SCTP_NODELAY, &nodelay, sizeof(nodelay)))
 		json_bool(j, "nodelay", nodelay);
 	write_multipath(j, fd, o);
 }

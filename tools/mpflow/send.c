@@ -23,6 +23,7 @@
 #include "clock.h"
 #include "payload.h"
 #include "result.h"
+#include "sockopt.h"
 #include "stop.h"
 #include "transport.h"
 
@@ -292,7 +293,7 @@ static size_t burst_room(const struct sender *s)
 {
 	int room = BURST_BYTES, sndbuf = 0;
 
-	transport_get(s->fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf));
+	sockopt_get(s->fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf));
 	if (room > sndbuf / BURSTS_IN_BUFFER)
 		room = sndbuf / BURSTS_IN_BUFFER;
 	return room > s->o->size ? room : s->o->size;
@@ -341,7 +342,7 @@ static void check_size(int fd, const struct options *o)
 {
 	int sndbuf = 0;
 
-	if (o->proto == PROTO_SCTP && transport_get(fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf)) &&
+	if (o->proto == PROTO_SCTP && sockopt_get(fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf)) &&
 	    o->size > sndbuf)
 		fail(EXIT_USAGE, "--size: %d is larger than the send buffer of %d; raise --sndbuf",
 		     (int)o->size, sndbuf);

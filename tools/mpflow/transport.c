@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "fail.h"
+#include "sockopt.h"
 
 #ifndef IPPROTO_MPTCP
 #define IPPROTO_MPTCP	262
@@ -24,17 +25,6 @@
 
 static const int proto_numbers[] = { IPPROTO_SCTP, IPPROTO_TCP, IPPROTO_MPTCP };
 
-void transport_set(int fd, int level, int name, const void *value, socklen_t len, const char *option)
-{
-	if (setsockopt(fd, level, name, value, len) != 0)
-		fail(EXIT_USAGE, "%s: refused by the kernel: %s", option, strerror(errno));
-}
-
-bool transport_get(int fd, int level, int name, void *value, socklen_t len)
-{
-	return getsockopt(fd, level, name, value, &len) == 0;
-}
-
 /* The FORCE variant may exceed net.core.[rw]mem_max, but needs CAP_NET_ADMIN. */
 static void set_buffer(int fd, int force, int plain, int64_t bytes, const char *option)
 {
@@ -43,7 +33,7 @@ static void set_buffer(int fd, int force, int plain, int64_t bytes, const char *
 	if (bytes == NOT_GIVEN)
 		return;
 	if (setsockopt(fd, SOL_SOCKET, force, &value, sizeof(value)) != 0)
-		transport_set(fd, SOL_SOCKET, plain, &value, sizeof(value), option);
+		sockopt_set(fd, SOL_SOCKET, plain, &value, sizeof(value), option);
 }
 
 static void set_options(int fd, const struct options *o)
@@ -80,8 +70,8 @@ static void mix_families(int fd)
 {
 	int off = 0;
 
-	transport_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off), "IPV6_V6ONLY");
-	transport_set(fd, IPPROTO_SCTP, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof(off), "SCTP_I_WANT_MAPPED_V4_ADDR");
+	sockopt_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off), "IPV6_V6ONLY");
+	sockopt_set(fd, IPPROTO_SCTP, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof(off), "SCTP_I_WANT_MAPPED_V4_ADDR");
 }
 
 /* A socket with all options, bound to @count of the own addresses; ends the program when that cannot be. */
@@ -98,7 +88,7 @@ static int open_bound(const struct options *o, const struct address *own, size_t
 		mix_families(fd);
 	set_options(fd, o);
 	if (o->role == ROLE_RECV && o->proto != PROTO_SCTP)
-		transport_set(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on), "SO_REUSEADDR");
+		sockopt_set(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on), "SO_REUSEADDR");
 	bind_all(fd, own, count);
 	return fd;
 }
@@ -187,9 +177,9 @@ void transport_nodelay(int fd, enum proto proto)
 	int on = 1;
 
 	if (proto == PROTO_SCTP)
-		transport_set(fd, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof(on), "--nodelay");
+		sockopt_set(fd, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof(on), "--nodelay");
 	else
-		transport_set(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on), "--nodelay");
+		sockopt_set(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on), "--nodelay");
 }
 
 /*
@@ -269,9 +259,9 @@ void transport_write_connected(struct json *j, int fd, const struct options *o, 
 	json_integer(j, "association", association);
 	write_ends(j, fd, o->proto);
 	json_open(j, "options", '{');
-	if (transport_get(fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf)))
+	if (sockopt_get(fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf)))
 		json_integer(j, "sndbuf", sndbuf);
-	if (transport_get(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof(rcvbuf)))
+	if (sockopt_get(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof(rcvbuf)))
 		json_integer(j, "rcvbuf", rcvbuf);
 	if (o->proto == PROTO_SCTP)
 		assoc_write_options(j, fd, o);

@@ -3,15 +3,11 @@
 #ifndef MPFLOW_TRANSPORT_H
 #define MPFLOW_TRANSPORT_H
 
-#include <stdbool.h>
 #include <sys/socket.h>
 
 #include "assoc.h"
 #include "json.h"
 #include "options.h"
-
-void transport_set(int fd, int level, int name, const void *value, socklen_t len, const char *option);
-bool transport_get(int fd, int level, int name, void *value, socklen_t len);
 
 size_t transport_listen(struct options *o, int *listeners);
 int transport_open(struct options *o);

@@ -15,12 +15,16 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from sctplab import ability, toolbox
+from sctplab import programs
 from sctplab.errors import LabError
-from sctplab.load import AGENT, PYTHON
-from sctplab.model import HOSTS, RunSpec
-from sctplab.place.base import Kernel, Tools, last_line
-from sctplab.plan import Plan, make
+from sctplab.paths import AGENT, SETUP
+from sctplab.place.base import Kernel
+from sctplab.plan import capabilities
+from sctplab.plan.run_plan import Plan, make
+from sctplab.plan.traffic import PYTHON
+from sctplab.processes import last_line
+from sctplab.programs import Tools
+from sctplab.spec.model import HOSTS, RunSpec
 
 APART = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 
@@ -30,7 +34,7 @@ class Netns:
 
     def here(self, inventory: str | None) -> tuple[tuple[str, ...], str]:
         found = probed()
-        return (ability.flavour(found),), ability.base(found)
+        return (capabilities.flavour(found),), capabilities.base(found)
 
     def refuse(self, specs: list[RunSpec]) -> None:
         if os.geteuid():
@@ -41,7 +45,7 @@ class Netns:
                 raise LabError(f"{spec.scenario}: --place netns: {lack}")
 
     def kernel(self, spec: RunSpec) -> Kernel:
-        return Kernel(Path("/"), ability.info(probed()))
+        return Kernel(Path("/"), capabilities.info(probed()))
 
     def ready(self, spec: RunSpec, kernel: Kernel) -> None:
         pass
@@ -64,20 +68,20 @@ class Netns:
 
 
 @functools.cache
-def probed() -> ability.FOUND:
+def probed() -> capabilities.FOUND:
     """What this host's kernel can do; looked up once."""
-    iproute2 = last_line([str(toolbox.SETUP), "--iproute2"], "tools/setup --iproute2") + "/sbin"
+    iproute2 = last_line([str(SETUP), "--iproute2"], "tools/setup --iproute2") + "/sbin"
     argv = ["unshare", "--net", *PYTHON, str(AGENT / "probe.py")]
-    path = f"{iproute2}:{toolbox.search_path()}"
+    path = f"{iproute2}:{programs.search_path()}"
     done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "PATH": path})
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no answer"])[-1]
         raise LabError(f"--place netns: no namespace can be made here: {reason}; run it as root")
-    found: ability.FOUND = json.loads(done.stdout)
+    found: capabilities.FOUND = json.loads(done.stdout)
     return found
 
 
-def lacks(found: ability.FOUND, spec: RunSpec) -> list[str]:
+def lacks(found: capabilities.FOUND, spec: RunSpec) -> list[str]:
     """Why this host cannot do the run."""
     wrong = []
     for option, unusual in (("build", spec.build != "plain"), ("peer", spec.peer)):
@@ -85,10 +89,10 @@ def lacks(found: ability.FOUND, spec: RunSpec) -> list[str]:
             wrong.append(f"--{option}: the kernel of both hosts is the one that runs here; leave it out")
     if not found["veth"]:
         wrong.append(f"the kernel {found['release']} has no veth")
-    wrong += ability.middle_lacks(found, ability.shaped(spec))
+    wrong += capabilities.middle_lacks(found, capabilities.shaped(spec))
     for host in HOSTS:
-        wrong += ability.host_lacks(found, spec, host, spec.kernel)
-    if spec.base != ability.base(found):
+        wrong += capabilities.host_lacks(found, spec, host, spec.kernel)
+    if spec.base != capabilities.base(found):
         wrong.append(f"--base {spec.base}: the kernel that runs here is {found['release']}; leave it out")
     return wrong
 

@@ -22,13 +22,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from sctplab.errors import LabError
-from sctplab.machines import Address
-from sctplab.model import FLAVOURS, HOSTS, USUAL_BASE, RunSpec, Topology
-from sctplab.place.base import Kernel, Tools, last_line
-from sctplab.place.uml import BUILD, ROOT
-from sctplab.plan import Plan, make
-from sctplab.shape import Command, command, ends, middle, namespaces
-from sctplab.sites import Names, placed
+from sctplab.paths import ROOT
+from sctplab.place.base import Kernel
+from sctplab.place.uml import BUILD
+from sctplab.plan.link_commands import Command, command, ends, middle, namespaces
+from sctplab.plan.placement import Names, placed
+from sctplab.plan.run_plan import Plan, make
+from sctplab.plan.site import Address
+from sctplab.processes import last_line
+from sctplab.programs import Tools
+from sctplab.spec.model import FLAVOURS, HOSTS, USUAL_BASE, RunSpec, Topology
 from sctplab.vm.machine import MOST_NICS, Machine, Nic, image, mac
 from sctplab.vm.running import Running, running
 

@@ -13,15 +13,17 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from sctplab import ability, inventory, preflight, sites
 from sctplab.errors import LabError
-from sctplab.load import AGENT
-from sctplab.model import HOSTS, RunSpec
-from sctplab.model import Path as LinkPath
-from sctplab.place.base import Kernel, Tools
-from sctplab.plan import Plan, TimedCommands, address_del, carrier_down, make
-from sctplab.shape import Command, command, ends, middle, subnet
-from sctplab.survey import Survey, survey
+from sctplab.paths import AGENT
+from sctplab.place.base import Kernel
+from sctplab.plan import capabilities, placement
+from sctplab.plan.link_commands import Command, command, ends, middle, subnet
+from sctplab.plan.run_plan import Plan, TimedCommands, address_del, carrier_down, make
+from sctplab.programs import Tools
+from sctplab.remote import inventory, preflight
+from sctplab.remote.facts import Survey, survey
+from sctplab.spec.model import HOSTS, RunSpec
+from sctplab.spec.model import Path as LinkPath
 
 TAKES = {"carrier-up": carrier_down, "address-add": address_del}
 REDIRECT = "action mirred egress redirect dev"
@@ -47,7 +49,7 @@ class Remote:
 
     def here(self, file: str | None) -> tuple[tuple[str, ...], str]:
         probe = dict(self.surveyed(file).probes["host1"])
-        return (ability.flavour(probe),), ability.base(probe)
+        return (capabilities.flavour(probe),), capabilities.base(probe)
 
     def refuse(self, specs: list[RunSpec]) -> None:
         for spec in specs:
@@ -57,7 +59,7 @@ class Remote:
     def kernel(self, spec: RunSpec) -> Kernel:
         """Host1's, and host2's beside it."""
         probes = self.surveyed(spec.inventory).probes
-        near, far = (ability.info(dict(probes[host])) for host in HOSTS)
+        near, far = (capabilities.info(dict(probes[host])) for host in HOSTS)
         return Kernel(Path("/"), {**near, "key": f"{near['key']} to {far['key']}", "host2": far})
 
     def ready(self, spec: RunSpec, kernel: Kernel) -> None:
@@ -74,12 +76,12 @@ class Remote:
         made = replace(made, setup=tuple(setup), events=tuple(undoing(spec, event) for event in made.events))
         if not seen.inventory.routers:
             made = without_middles(made)
-        if not any(ability.random(one) for one in ability.shaped(spec)):
-            made = sites.without_seeds(made)
-        return sites.placed(made, names(spec, seen), seen.inventory.machines, mpflow, links)
+        if not any(capabilities.random(one) for one in capabilities.shaped(spec)):
+            made = placement.without_seeds(made)
+        return placement.placed(made, names(spec, seen), seen.inventory.machines, mpflow, links)
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
-        return ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "sctplab.conduct", folder]
+        return ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "sctplab.remote.conduct", folder]
 
     def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
         return {**os.environ, "PYTHONPATH": str(AGENT.parent)}
@@ -162,7 +164,7 @@ def is_there(one: Command) -> bool:
     return not (one.where.startswith("mid-") and one.argv[0] == "ethtool")
 
 
-def names(spec: RunSpec, seen: Survey) -> sites.Names:
+def names(spec: RunSpec, seen: Survey) -> placement.Names:
     """What the laboratory's words are called on the machines."""
     where = {host: host for host in HOSTS}
     words: dict[str, dict[str, str]] = {"": {}, **{host: {} for host in HOSTS}}
@@ -176,7 +178,7 @@ def names(spec: RunSpec, seen: Survey) -> sites.Names:
         for host in HOSTS:
             words[host][path.name] = seen.interface(host, cable, path.family)
             words[""] |= addresses(spec, path, seen, host, number)
-    return sites.Names(where, words)
+    return placement.Names(where, words)
 
 
 def addresses(spec: RunSpec, path: LinkPath, seen: Survey, host: str, number: int) -> dict[str, str]:

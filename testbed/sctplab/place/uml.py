@@ -15,12 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from sctplab.errors import LabError
-from sctplab.load import AGENT, PYTHON
-from sctplab.model import FLAVOURS, USUAL_BASE, RunSpec, derive_seed
-from sctplab.place.base import Kernel, Tools, last_line
-from sctplab.plan import Plan, make
+from sctplab.paths import AGENT, ROOT
+from sctplab.place.base import Kernel
+from sctplab.plan.run_plan import Plan, make
+from sctplab.plan.traffic import PYTHON
+from sctplab.processes import last_line
+from sctplab.programs import Tools
+from sctplab.spec.model import FLAVOURS, USUAL_BASE, RunSpec, derive_seed
 
-ROOT = AGENT.parent.parent
 BUILD = ROOT / "tools" / "build" / "kernel"
 VARIANTS = {"plain": "uml", "debug": "debug"}  # what tools/build/kernel calls them
 MEMORY_MB = 512

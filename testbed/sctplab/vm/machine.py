@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sctplab.errors import LabError
-from sctplab.model import NICS
-from sctplab.place.base import last_line
+from sctplab.paths import ROOT
+from sctplab.processes import last_line
+from sctplab.spec.model import NICS
 from sctplab.vm.ticks import counter_khz
 
-ROOT = Path(__file__).resolve().parents[3]
 MODELS = dict(zip(NICS, ("virtio-net-pci", "e1000e", "igb"), strict=True))  # ours -> QEMU's
 MOST_NICS = 8
 # The processors are shared: what looks like one that hangs is one that waits for its turn, and a clock that

@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sctplab.place.base import RunError, kill_group
+from sctplab.errors import RunError
+from sctplab.processes import kill_group
 from sctplab.vm.machine import INIT, Machine, arguments, cables, emulator, init_disk, ssh_config
 
 BOOT_S = 600.0  # 15, lean 5, on a machine that has nothing else to do

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import capture, cli, scenario
-from sctplab.same import run_captured
-from sctplab.scenario import Choice
+from sctplab.measure import capture
+from sctplab.run import runner
+from sctplab.run.identical import run_captured
+from sctplab.spec import scenario
+from sctplab.spec.scenario import Choice
 
 pytestmark = pytest.mark.kernel
 END = 3000  # ms
@@ -86,7 +88,7 @@ def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
     found = scenario.load(scenario.find("caro-timeouts"))
     specs = scenario.expand(found, {}, Choice(kernels=("patched",), repeat=1, pcap=True))
     told: dict[tuple[Any, ...], Story] = {}
-    with cli.bench(specs) as bench:
+    with runner.bench_for(specs) as bench:
 
         def one(pmr: int, primary: int, alternate: int) -> Story:
             factors = {"primary_loss_pct": primary, "alternate_loss_pct": alternate, "pmr": pmr}

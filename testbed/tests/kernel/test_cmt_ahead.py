@@ -10,9 +10,9 @@ from statistics import median, quantiles
 from typing import Any
 
 import pytest
-from sctplab import cmt_random
-from sctplab.capture import Chunk
-from sctplab.model import RunSpec
+from sctplab.measure.capture import Chunk
+from sctplab.random import cmt
+from sctplab.spec.model import RunSpec
 from tests.cmt_run import MESSAGE_B, Lab, Seen, bulk, cell, metrics_of, open_lab, paths, spec
 
 pytestmark = pytest.mark.kernel
@@ -26,7 +26,7 @@ SENT_AHEAD = "SctpMpSentAhead"
 DEFAULT_PRINFO, TTL_POLICY, LONG_MS = 114, 0x10, 100000
 ROUND_ROBIN = 2
 LIFETIME = f"sctp:{DEFAULT_PRINFO}:{struct.pack('=iIH2x', 0, LONG_MS, TTL_POLICY).hex()}"
-SCHEDULER = cmt_random.association(cmt_random.STREAM_SCHEDULER, ROUND_ROBIN)
+SCHEDULER = cmt.association(cmt.STREAM_SCHEDULER, ROUND_ROBIN)
 
 
 @pytest.fixture(scope="module")

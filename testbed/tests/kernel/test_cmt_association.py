@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import capture, plan
-from sctplab.model import HOSTS, Event, Flow, RunSpec, Topology
-from sctplab.shape import address
+from sctplab.measure import capture
+from sctplab.plan import run_plan
+from sctplab.plan.link_commands import address
+from sctplab.spec.model import HOSTS, Event, Flow, RunSpec, Topology
 from tests.cmt_run import MESSAGE_B, Lab, bulk, open_lab, path, paths, spec
 from tests.kernel_run import linux, run_work
 
@@ -60,7 +61,7 @@ def carry_out(
 ) -> Case:
     """On two hosts with this topology."""
     one = spec(topology, bulk(1), *settings, events=events, pcap=True)
-    made = plan.as_json(plan.make(one, "mpflow"))
+    made = run_plan.as_json(run_plan.make(one, "mpflow"))
     addresses = [[address(topology, host, found.name) for found in topology.paths] for host in HOSTS]
     kernel = linux("patched")
     result = run_work("transfer", kernel, folder, WALL_S, **made, case=case, addresses=addresses)

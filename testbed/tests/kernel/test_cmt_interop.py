@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from sctplab.model import Flow, HostSettings
+from sctplab.spec.model import Flow, HostSettings
 from tests.cmt_run import MESSAGE_B, ON, Lab, bulk, open_lab, paths, spec
 
 pytestmark = pytest.mark.kernel

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from sctplab import cli, runner
-from sctplab.model import RunSpec
+from sctplab.run import runner
+from sctplab.spec.model import RunSpec
 from tests.cmt_run import cell, metrics_of
 
 pytestmark = pytest.mark.kernel
@@ -21,7 +21,7 @@ def lan(link2_mbit: float, buffer_kb: float) -> RunSpec:
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
-    with cli.bench([lan(LINK1_MBIT, 104)]) as made:
+    with runner.bench_for([lan(LINK1_MBIT, 104)]) as made:
         yield made
 
 

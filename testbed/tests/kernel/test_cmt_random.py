@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sctplab import cli, cmt_random, judge, runner
-from sctplab.scenario import Choice
+from sctplab.measure import judge
+from sctplab.random import cmt
+from sctplab.run import runner
+from sctplab.spec.scenario import Choice
 
 pytestmark = pytest.mark.kernel
 SEEDS = (
@@ -24,13 +26,13 @@ MORE_LOSSES = range(1, 6)  # series for a race that is lost with the first: the 
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
-    with cli.bench([cmt_random.spec(1, "patched", Choice())]) as made:
+    with runner.bench_for([cmt.spec(1, "patched", Choice())]) as made:
         yield made
 
 
 def judged(seed: int, losses: int, bench: runner.Bench, folder: Path) -> judge.Verdict:
     """What is wrong in FOLDER with these runs in it too."""
-    for spec in cmt_random.runs(seed, "patched", Choice(), {"losses": losses}):
+    for spec in cmt.runs(seed, "patched", Choice(), {"losses": losses}):
         record = folder / "records" / f"{spec.run_id}.json"
         runner.perform(runner.Job(spec, record, folder / "pcap"), bench)
     return judge.judge(folder)

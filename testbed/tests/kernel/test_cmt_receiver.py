@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import ceil, log2
 
 import pytest
-from sctplab.model import Topology
+from sctplab.spec.model import Topology
 from tests.cmt_run import COUNT_BITS, Lab, Seen, bulk, open_lab, path, paths, spec, steady, with_settings
 
 pytestmark = pytest.mark.kernel

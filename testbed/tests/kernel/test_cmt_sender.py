@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 
 import pytest
-from sctplab.model import Event, Flow, RunSpec, Topology
+from sctplab.spec.model import Event, Flow, RunSpec, Topology
 from tests.cmt_run import (
     MAX_BURST,
     MESSAGE_B,

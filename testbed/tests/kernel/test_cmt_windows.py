@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from sctplab import cli, runner
+from sctplab.run import runner
 from tests.cmt_run import cell, metrics_of
 
 pytestmark = pytest.mark.kernel
@@ -16,7 +16,7 @@ EQUAL = cell("lsfr", "sharing", size_mb=5, loss_pct=0)
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
-    with cli.bench([LONG, EQUAL]) as made:
+    with runner.bench_for([LONG, EQUAL]) as made:
         yield made
 
 

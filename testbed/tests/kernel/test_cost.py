@@ -2,8 +2,8 @@
 """lab cost counts, and counts the same twice, to a thousandth: the figures themselves are no test."""
 
 import pytest
-from sctplab import cost
-from sctplab.model import USUAL_BASE
+from sctplab.spec.model import USUAL_BASE
+from sctplab.stress import cost
 
 pytestmark = pytest.mark.kernel
 

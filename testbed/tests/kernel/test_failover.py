@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import cli, runner, scenario
-from sctplab.model import RunSpec
-from sctplab.scenario import Choice
+from sctplab.run import runner
+from sctplab.spec import scenario
+from sctplab.spec.model import RunSpec
+from sctplab.spec.scenario import Choice
 
 pytestmark = pytest.mark.kernel
 CUT_S = 10.0
@@ -39,7 +40,9 @@ def latest(timeout_s: float) -> float:
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
     """Tools and both kernels."""
-    with cli.bench(scenario.expand(scenario.load(scenario.find("failover-cut")), {}, Choice())) as made:
+    with runner.bench_for(
+        scenario.expand(scenario.load(scenario.find("failover-cut")), {}, Choice())
+    ) as made:
         yield made
 
 

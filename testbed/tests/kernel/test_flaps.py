@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sctplab import cli, flaps, runner
-from sctplab.scenario import Choice
+from sctplab.random import flaps
+from sctplab.run import runner
+from sctplab.spec.scenario import Choice
 
 pytestmark = pytest.mark.kernel
 SEEDS = range(1, flaps.SCENARIO.repeat + 1)
@@ -17,7 +18,7 @@ SEEDS = range(1, flaps.SCENARIO.repeat + 1)
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
-    with cli.bench([flaps.spec(1, "patched", Choice())]) as made:
+    with runner.bench_for([flaps.spec(1, "patched", Choice())]) as made:
         yield made
 
 

@@ -2,8 +2,8 @@
 """The seeds of testbed/fuzz/corpus.txt: no splat, no hang."""
 
 import pytest
-from sctplab import fuzz
-from sctplab.model import USUAL_BASE
+from sctplab.spec.model import USUAL_BASE
+from sctplab.stress import fuzz
 
 pytestmark = pytest.mark.kernel
 

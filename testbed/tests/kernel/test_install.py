@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from sctpkernel import deb, module
-from sctplab.model import USUAL_BASE
+from sctplab.spec.model import USUAL_BASE
 from tests.install_run import ADDRESSES, whole_way
 
 pytestmark = pytest.mark.kernel

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from sctpkernel.series import load_series
-from sctplab.model import USUAL_BASE
+from sctplab.spec.model import USUAL_BASE
 from tests import ktap
 from tests.kernel_run import linux, run_work
 

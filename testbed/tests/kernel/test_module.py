@@ -13,7 +13,7 @@ from sctpkernel.errors import Problem
 from sctpkernel.origin import origin
 from sctpkernel.series import load_series
 from sctpkernel.source import unpacked
-from sctplab.model import USUAL_BASE
+from sctplab.spec.model import USUAL_BASE
 
 pytestmark = pytest.mark.kernel
 MODULES = ("sctp", "sctp_diag")

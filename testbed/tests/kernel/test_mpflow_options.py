@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import cli, collect, runner
+from sctplab.measure import collect
+from sctplab.run import runner
 from tests.lab_run import small_spec
 
 pytestmark = pytest.mark.kernel
@@ -16,7 +17,7 @@ def send(kernel: str, folder: Path, **keys: Any) -> dict[str, Any]:
     """What the agent says about a short flow with these keys."""
     flow = replace(small_spec().flows[0], size_mb=0.01, **keys)
     spec = small_spec(kernel=kernel, flows=(flow,))
-    with cli.bench([spec]) as bench:
+    with runner.bench_for([spec]) as bench:
         return runner.in_place(spec, bench, bench.kernel(spec), folder)[1]
 
 

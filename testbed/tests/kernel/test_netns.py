@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab.model import USUAL_BASE
+from sctplab.spec.model import USUAL_BASE
 from tests.kernel_run import linux, run_work
 from tests.remote_run import LAB, WALL_S, inner_environment
 

@@ -10,9 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from sctplab import capture, plan
-from sctplab.capture import Chunk
-from sctplab.model import Topology
+from sctplab.measure import capture
+from sctplab.measure.capture import Chunk
+from sctplab.plan import run_plan
+from sctplab.spec.model import Topology
 from tests.cmt_run import bulk, path, spec
 from tests.kernel_run import linux, run_work
 
@@ -44,7 +45,7 @@ def carry_out(
 ) -> tuple[dict[str, int], list[Chunk]]:
     """Counters of the sender, and the DATA that left it, when the last path has ROUTER."""
     one = spec(topology, bulk(1), settings, pcap=True)
-    made = plan.as_json(plan.make(one, "mpflow"))
+    made = run_plan.as_json(run_plan.make(one, "mpflow"))
     made["setup"].append({"where": f"mid-{topology.paths[-1].name}", "argv": router})
     addresses = [[f"10.{number}.{host}.1" for number in range(1, len(topology.paths) + 1)] for host in (1, 2)]
     result = run_work(

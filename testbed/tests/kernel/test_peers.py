@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import cli, collect, runner
-from sctplab.model import WITH_USRSCTP, Flow, RunSpec, Topology
+from sctplab.measure import collect
+from sctplab.run import runner
+from sctplab.spec.model import WITH_USRSCTP, Flow, RunSpec, Topology
 from tests.lab_run import small_spec
 
 pytestmark = pytest.mark.kernel
@@ -22,7 +23,7 @@ BIG = 100000
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
-    with cli.bench([usrsctp("usrsctp")]) as made:
+    with runner.bench_for([usrsctp("usrsctp")]) as made:
         yield made
 
 

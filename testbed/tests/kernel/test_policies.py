@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import cli, runner, scenario
-from sctplab.model import HostSettings, RunSpec
-from sctplab.same import captures_differ, run_captured
-from sctplab.scenario import Choice
+from sctplab.run import runner
+from sctplab.run.identical import captures_differ, run_captured
+from sctplab.spec import scenario
+from sctplab.spec.model import HostSettings, RunSpec
+from sctplab.spec.scenario import Choice
 
 pytestmark = pytest.mark.kernel
 LOSS = {"loss_pct": (10,), "d2_ms": (50,), "size_mb": (3,)}
@@ -26,7 +27,9 @@ def variants(name: str, given: dict[str, tuple[Any, ...]]) -> dict[str, RunSpec]
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
     """Tools and both kernels."""
-    with cli.bench(scenario.expand(scenario.load(scenario.find("off-clean")), {}, Choice(pcap=True))) as made:
+    with runner.bench_for(
+        scenario.expand(scenario.load(scenario.find("off-clean")), {}, Choice(pcap=True))
+    ) as made:
         yield made
 
 

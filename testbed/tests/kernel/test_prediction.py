@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from failover.predict import predict
 from failover.settings import DORMANT, Settings, changed
-from sctplab import cli, runner
+from sctplab.run import runner
 from tests.failover_run import assumed, lasted, measured, moment
 from tests.lab_run import small_spec
 
@@ -54,7 +54,7 @@ NO_PATH: dict[str, dict[str, str]] = {
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
-    with cli.bench([small_spec(kernel="patched")]) as made:
+    with runner.bench_for([small_spec(kernel="patched")]) as made:
         yield made
 
 

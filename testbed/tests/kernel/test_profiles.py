@@ -12,8 +12,8 @@ import pytest
 from failover.predict import predict
 from failover.settings import Settings, from_profile, profile
 from sctpkernel.paths import ROOT
-from sctplab import cli, runner
-from sctplab.model import Event
+from sctplab.run import runner
+from sctplab.spec.model import Event
 from tests.failover_run import CUT_S, assumed, lasted, measured, perform, run_spec
 from tests.lab_run import small_spec
 
@@ -24,7 +24,7 @@ STATED = re.compile(r"^# failover_s: predicted ([0-9.]+), measured ([0-9.]+)$", 
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
-    with cli.bench([small_spec(kernel="patched")]) as made:
+    with runner.bench_for([small_spec(kernel="patched")]) as made:
         yield made
 
 

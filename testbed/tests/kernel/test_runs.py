@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import cli, runner
-from sctplab.checks import plain
-from sctplab.model import Event, Flow, HostSettings, Limits, Measure, RunSpec, Topology
+from sctplab.run import runner
+from sctplab.spec.model import Event, Flow, HostSettings, Limits, Measure, RunSpec, Topology
+from sctplab.spec.schema import plain
 from tests.lab_run import environment, lab, small_spec
 
 pytestmark = pytest.mark.kernel
@@ -24,7 +24,7 @@ Perform = Callable[[RunSpec], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
-    with cli.bench([small_spec(pcap=True)]) as made:
+    with runner.bench_for([small_spec(pcap=True)]) as made:
         yield made
 
 

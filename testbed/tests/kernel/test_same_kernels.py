@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sctplab import cli, runner, scenario
-from sctplab.compare import differences
-from sctplab.model import RunSpec
-from sctplab.same import captures_differ, kernels_differ, run_captured
-from sctplab.scenario import Choice
+from sctplab.report.compare import differences
+from sctplab.run import runner
+from sctplab.run.identical import captures_differ, kernels_differ, run_captured
+from sctplab.spec import scenario
+from sctplab.spec.model import RunSpec
+from sctplab.spec.scenario import Choice
 from tests.cmt_run import with_settings
 
 pytestmark = pytest.mark.kernel
@@ -45,7 +46,7 @@ def spec_of(name: str) -> RunSpec:
 def bench() -> Iterator[runner.Bench]:
     """Tools and both kernels."""
     found = scenario.expand(scenario.load(scenario.find(OFF[0])), {}, Choice(repeat=1, pcap=True))
-    with cli.bench(found) as made:
+    with runner.bench_for(found) as made:
         yield made
 
 

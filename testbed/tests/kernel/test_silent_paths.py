@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from sctplab.model import Event, Flow, RunSpec, Topology
+from sctplab.spec.model import Event, Flow, RunSpec, Topology
 from tests.cmt_run import Lab, bulk, longest_pause_s, open_lab, path, spec, steady, with_settings
 
 pytestmark = pytest.mark.kernel

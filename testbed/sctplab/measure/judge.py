@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which records of drawn scenarios show something wrong: runs that are not ok, waits that the specification
+does not explain, and transfers over all paths that are slower than over the best one.
+
+Waits are judged where there are several paths. With one the kernel does what it always did: a chunk whose
+fast retransmission is lost waits as long as SACKs of later ones go on restarting the timer, for many seconds.
+
+A transfer over all paths is compared with those of the same seed and kernel over one path each, where the
+scenario makes them (cmt_random.rivals). They meet the same series of losses, but it hits other packets, and
+the loss of the last one costs a timeout, which may be a tenth of the transfer. So a seed may be run with
+several series of losses (--set losses=0,1,2,3), and the means of the goodputs count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from sctplab.measure.collect import T3
+from sctplab.measure.records import read_json, record_files
+from sctplab.plan import expected_gap
+from sctplab.random import cmt
+from sctplab.spec.model import Flow, RunSpec
+from sctplab.spec.schema import At, build
+
+LEAST_SHARE = 0.9  # of the goodput over the best path
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One record: its spec, its goodput (0 unless ok), and what is wrong with it by itself."""
+
+    spec: RunSpec
+    goodput_mbit: float
+    complaints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Race:
+    """Transfers over all paths, and those over the best single one; means over the series of losses."""
+
+    seed: int
+    run_id: str  # of one of them
+    series: int
+    all_mbit: float
+    best: str
+    best_mbit: float
+
+    @property
+    def share(self) -> float:
+        return self.all_mbit / self.best_mbit
+
+    @property
+    def complaint(self) -> str:
+        means = f" (means of {self.series} series of losses)" if self.series > 1 else ""
+        return (
+            f"{self.run_id}: {self.all_mbit:.3f} Mbit/s over all paths, {self.best_mbit:.3f} over"
+            f" {self.best}: {self.share:.2f} of it, expected at least {LEAST_SHARE}{means}"
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of a result folder: all that is wrong, the seeds of the races that are lost, one line that counts."""
+
+    complaints: tuple[str, ...]
+    behind: tuple[int, ...]
+    counted: str
+
+
+def judge_run(path: Path) -> Judged:
+    """One record file."""
+    record = read_json(path)
+    spec: RunSpec = build(RunSpec, record["spec"], At(str(path), "spec"))
+    if record["status"] != "ok":
+        return Judged(spec, 0.0, (f"{record['status']}: {record['reason']}",))
+    outcomes = {outcome["name"]: outcome for outcome in record["flows"]}
+    found = (
+        stall(spec, flow, outcomes[flow.name]["receiver"], record)
+        for flow in spec.flows
+        if len(expected_gap.used(spec, flow)) > 1
+    )
+    return Judged(spec, record["metrics"]["goodput_mbit"], tuple(one for one in found if one))
+
+
+def stall(spec: RunSpec, flow: Flow, receiver: dict[str, Any], record: dict[str, Any]) -> str:
+    """What is wrong with the longest time in which FLOW's receiver got nothing; "" if it is explained."""
+    seconds = receiver["max_gap_s"]
+    begin = receiver["max_gap_t"] - record["start_t"]
+    timeouts = record["counters"][flow.hosts[0]].get(T3, 0)
+    why = list(expected_gap.reasons(spec, flow, (begin, begin + seconds), timeouts))
+    if seconds <= sum(cost for _, cost in why):
+        return ""
+    told = ", ".join(f"{reason} {cost:.2f}" for reason, cost in why)
+    return f"{flow.name}: nothing arrived for {seconds:.2f} s at {begin:.2f} s; explained: {told}"
+
+
+def races(runs: Iterable[Judged]) -> Iterator[Race]:
+    """One for each seed and kernel with good runs over all paths and over single ones."""
+    beside: dict[tuple[Any, ...], dict[str, list[Judged]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        spec = run.spec
+        if run.goodput_mbit:
+            key = (spec.scenario, spec.kernel, spec.base, spec.build, spec.place, spec.seed)
+            beside[key][spec.variant].append(run)
+    for variants in beside.values():
+        whole = variants.pop(cmt.ALL_PATHS, [])
+        if whole and variants:
+            means = {name: fmean(run.goodput_mbit for run in found) for name, found in variants.items()}
+            best = max(means, key=lambda name: means[name])
+            yield Race(
+                whole[0].spec.seed,
+                whole[0].spec.run_id,
+                len(whole),
+                fmean(run.goodput_mbit for run in whole),
+                best,
+                means[best],
+            )
+
+
+def judge(folder: Path) -> Verdict:
+    """All records of a result folder."""
+    runs = [judge_run(path) for path in record_files(folder)]
+    told = [f"{run.spec.run_id}: {one}" for run in runs for one in run.complaints]
+    found = sorted(races(runs), key=lambda race: race.share)
+    behind = [race for race in found if race.share < LEAST_SHARE]
+    told += [race.complaint for race in behind]
+    least = f", least {found[0].share:.3f}" if found else ""
+    counted = f"{len(runs)} runs, {len(found)} races{least}; {len(told)} complaints"
+    return Verdict(tuple(told), tuple(race.seed for race in behind), counted)

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where things are in the checkout."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+AGENT = ROOT / "testbed" / "agent"
+SCENARIOS = ROOT / "testbed" / "scenarios"
+SETUP = ROOT / "tools" / "setup"

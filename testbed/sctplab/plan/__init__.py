@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From a description to commands: links, traffic, placement. Pure."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Statistics, tables, plots and pages from records."""

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Record files: one JSON object per run, written as a whole or not at all; a run starts as "crashed"."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from sctplab.errors import LabError, RunError
+from sctplab.place.base import Kernel
+from sctplab.spec.model import RunSpec
+from sctplab.spec.schema import At, build, plain
+
+RECORD_FORMAT = 1
+UNFINISHED = "the run was started and never ended"
+
+
+def crashed(spec: RunSpec, kernel: Kernel) -> dict[str, Any]:
+    """What stands on disk while a run goes on."""
+    return {
+        "format": RECORD_FORMAT,
+        "status": "crashed",
+        "reason": UNFINISHED,
+        "spec": plain(spec),
+        "kernel": kernel.info,
+    }
+
+
+def write(path: Path, record: dict[str, Any]) -> None:
+    """Replace PATH by RECORD in one step; raises RunError with the reason, leaving no half file."""
+    temporary = ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.stem[:40]}.", suffix=".tmp", dir=path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            json.dump(record, out, indent=1)
+            out.write("\n")
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise RunError(f"{path}: cannot be written: {error.strerror}{advice(error)}") from error
+
+
+def advice(error: OSError) -> str:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return "; make room and go on with --resume" if full else ""
+
+
+def finished(path: Path, spec: RunSpec, kernel: Kernel) -> bool:
+    """Whether PATH holds a good record of exactly this run on exactly this kernel."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    same = found.get("spec") == plain(spec) and found.get("kernel", {}).get("key") == kernel.info.get("key")
+    return bool(found.get("status") == "ok" and same)
+
+
+def write_spec(path: Path, spec: RunSpec) -> None:
+    """SPEC as run-one reads it; a file that says the same is left alone and keeps its time."""
+    if not path.exists() or json.loads(path.read_text(encoding="utf-8")) != plain(spec):
+        write(path, plain(spec))
+
+
+def read_spec(path: Path) -> RunSpec:
+    """A frozen spec from a JSON file, or from the "spec" of a record."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise LabError(
+            f"{path}: cannot be read: {error}; give a spec or a record of an earlier run"
+        ) from error
+    if isinstance(found, dict) and "spec" in found:
+        found = found["spec"]
+    return build(RunSpec, found, At(str(path), ""))

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Seeds of testbed/fuzz on kernels in virtual time: a hostile peer, or a hostile program.
+
+A seed has namespaces of its own and repeats alone. A boot takes several; those behind a crash get another.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sctplab.errors import LabError, RunError
+from sctplab.paths import AGENT, ROOT, SETUP
+from sctplab.place.uml import BUILD, boot, boot_environment
+from sctplab.processes import Ended, Processes, last_line
+from sctplab.programs import made, missing, search_path
+from sctplab.spec.model import USUAL_BASE
+
+PER_BOOT = 5  # seeds
+WALL_S = {"uml": 20.0, "debug": 60.0}  # of a seed; more is a loop, in the kernel or in the fuzzer
+VARIANTS = ("debug", "uml")
+CORPUS = ROOT / "testbed" / "fuzz" / "corpus.txt"
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """SEEDS on a kernel; PROGRAM: fuzz-wire or fuzz-local. MINUTES: after them no other boot starts."""
+
+    program: str
+    seeds: Iterable[int]
+    kernel: str = "patched"
+    build: str = "debug"
+    jobs: int = 1
+    minutes: float | None = None
+
+
+def seed_range(word: str) -> range:
+    """An argparse type: A-B, both included."""
+    first, dash, last = word.partition("-")
+    if not (dash and first.isdigit() and last.isdigit() and int(first) <= int(last)):
+        raise LabError(f"--seeds: got {word!r}, expected A-B with A not above B, such as 1-100")
+    return range(int(first), int(last) + 1)
+
+
+def corpus(program: str) -> list[int]:
+    """The seeds of corpus.txt for PROGRAM: lines `PROGRAM SEED why`."""
+    lines = (line.split() for line in CORPUS.read_text().splitlines() if not line.startswith("#"))
+    return [int(words[1]) for words in lines if words and words[0] == program]
+
+
+def programs() -> Path:
+    """The folder of both fuzzers, made when they are not up to date."""
+    lack = missing(["make", "cc", "setarch"], search_path())
+    if lack:
+        raise RunError(lack)
+    return made("testbed/fuzz", "fuzz")
+
+
+def batches(seeds: Iterable[int], size: int = PER_BOOT) -> Iterator[list[int]]:
+    left = iter(seeds)
+    while batch := list(itertools.islice(left, size)):
+        yield batch
+
+
+def wrong(record: Record) -> str:
+    """Why a record is a failure in one line, "" when it is none."""
+    return str(record.get("failure") or (record["splats"] or [""])[0])
+
+
+def of_boot(seeds: list[int], lines: list[str], ended: Ended) -> list[Record]:
+    """The records of a boot; where one is missing, the kernel died or hung with that seed."""
+    found: list[Record] = [json.loads(line) for line in lines if line.endswith("}")]
+    if len(found) < len(seeds):
+        how = "no end" if ended.timed_out else f"the kernel died, exit {ended.returncode}"
+        log = ended.console.splitlines()[-80:]
+        found.append(
+            {"seed": seeds[len(found)], "outcome": "crash", "failure": how, "splats": log[-3:], "log": log}
+        )
+    return found
+
+
+class Fuzz:
+    """What runs share: the kernel, the programs, the clock."""
+
+    def __init__(self, asked: Asked, processes: Processes) -> None:
+        self.asked = asked
+        self.processes = processes
+        self.program = programs() / asked.program
+        words = ["--base", USUAL_BASE, "--flavour", asked.kernel, "--variant", asked.build]
+        folder = last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}")
+        self.linux = str(Path(folder) / "linux")
+        self.iproute2 = last_line([str(SETUP), "--iproute2"], "tools/setup --iproute2") + "/sbin"
+        self.until = time.monotonic() + asked.minutes * 60 if asked.minutes else None
+
+    def over(self) -> bool:
+        return self.until is not None and time.monotonic() > self.until
+
+    def boot(self, seeds: list[int]) -> list[Record]:
+        """One kernel for SEEDS; those behind a crash are done in a further one."""
+        if self.over():
+            return []
+        with tempfile.TemporaryDirectory(prefix="sctplab-fuzz-") as name:
+            folder = Path(name)
+            plan = {"path": self.iproute2, "program": str(self.program), "seeds": seeds}
+            (folder / "plan.json").write_text(json.dumps(plan))
+            argv = boot(self.linux, name, 1, True, AGENT / "fuzz.py")
+            wall_s = WALL_S[self.asked.build] * len(seeds)
+            ended = self.processes.run(argv, boot_environment(folder), folder, wall_s)
+            file = folder / "records.jsonl"
+            lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+        found = of_boot(seeds, lines, ended)
+        rest = seeds[len(found) :]
+        return found + (self.boot(rest) if rest else [])
+
+
+def fuzz(asked: Asked, tell: Callable[[Record], None]) -> list[Record]:
+    """All records, each told when its boot has ended."""
+    processes = Processes()
+    shared = Fuzz(asked, processes)
+    lock = threading.Lock()
+    todo = batches(asked.seeds)
+    records: list[Record] = []
+
+    def work() -> None:
+        while not shared.over():
+            with lock:
+                batch = next(todo, None)
+            if batch is None:
+                return
+            found = shared.boot(batch)
+            with lock:
+                records.extend(found)
+                for one in found:
+                    tell(one)
+
+    try:
+        with ThreadPoolExecutor(asked.jobs) as pool:
+            for one in [pool.submit(work) for _ in range(asked.jobs)]:
+                one.result()
+    finally:
+        processes.stop()
+    return sorted(records, key=lambda one: one["seed"])
+
+
+def line(record: Record) -> str:
+    count = record.get("packets", record.get("calls", 0))
+    said = wrong(record)
+    return f"seed {record['seed']}: {record['outcome']}, {count}" + (f": {said}" if said else "")
+
+
+def summary(asked: Asked, records: list[Record]) -> Record:
+    """What is kept of all of it."""
+    return {
+        "program": asked.program,
+        "kernel": asked.kernel,
+        "build": asked.build,
+        "seeds": len(records),
+        "packets": sum(one.get("packets", 0) for one in records),
+        "calls": sum(one.get("calls", 0) for one in records),
+        "failed": [one["seed"] for one in records if wrong(one)],
+        "records": records,
+    }
