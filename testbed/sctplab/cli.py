@@ -16,6 +16,7 @@ from sctplab.errors import LabError, RunError
 from sctplab.place import get
 from sctplab.plan import run_plan
 from sctplab.random import scenarios
+from sctplab.random.scenarios import specs_named
 from sctplab.run import record, runner
 from sctplab.run.progress import Progress, progress
 from sctplab.spec import scenario
@@ -196,15 +197,6 @@ def specs_of(options: argparse.Namespace) -> list[RunSpec]:
     )
     get(options.place)
     return [spec for name in options.scenarios for spec in specs_named(name, options.set, choice)]
-
-
-def specs_named(name: str, assignments: list[str], choice: scenario.Choice) -> list[RunSpec]:
-    """The runs of one scenario, from its file or drawn from their seeds."""
-    if name in scenarios.SCENARIOS:
-        drawn = scenarios.SCENARIOS[name]
-        return drawn.expand(scenario.set_factors(drawn, assignments), choice)
-    found = scenario.load(scenario.find(name))
-    return scenario.expand(found, scenario.set_factors(found, assignments), choice)
 
 
 def folder_of(options: argparse.Namespace) -> Path:

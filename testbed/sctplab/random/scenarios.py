@@ -1,6 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The scenarios that have no file, by name."""
+"""The scenarios that have no file, by name; runs of any scenario."""
 
 from sctplab.random import cmt, flaps
+from sctplab.spec import scenario
+from sctplab.spec.model import RunSpec
 
 SCENARIOS = {one.name: one for one in (cmt.SCENARIO, flaps.SCENARIO)}
+
+
+def specs_named(name: str, assignments: list[str], choice: scenario.Choice) -> list[RunSpec]:
+    """The runs of one scenario, from its file or drawn from their seeds."""
+    if name in SCENARIOS:
+        drawn = SCENARIOS[name]
+        return drawn.expand(scenario.set_factors(drawn, assignments), choice)
+    found = scenario.load(scenario.find(name))
+    return scenario.expand(found, scenario.set_factors(found, assignments), choice)
