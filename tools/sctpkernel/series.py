@@ -93,10 +93,11 @@ def load_testbed(base: str, patches: Path = PATCHES) -> list[Patch]:
 
 
 def short_id(patches: Sequence[Patch], none: str) -> str:
-    """Twelve hex digits that change with any patch text or the order; `none` for an empty list."""
+    """Twelve hex digits that change with a diff or the order, not with a message; `none` for an empty list."""
     if not patches:
         return none
     digest = hashlib.sha256()
     for patch in patches:
-        digest.update(hashlib.sha256(patch.text.encode()).digest())
+        diff = patch.text[max(patch.text.find("\ndiff --git "), 0) :]
+        digest.update(hashlib.sha256(diff.encode()).digest())
     return digest.hexdigest()[:12]

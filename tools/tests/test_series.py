@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,17 +95,17 @@ def test_testbed_goes_by_the_field(tmp_path: Path) -> None:
     assert [patch.name for patch in load_testbed("6.12", patches)] == ["0010-a.patch"]
 
 
-def test_short_id_sees_text_and_order(tmp_path: Path) -> None:
+def test_short_id_sees_diff_and_order_but_no_message(tmp_path: Path) -> None:
     patches = patches_folder(tmp_path)
     (patches / "testbed").mkdir()
-    (patches / "testbed/0010-a.patch").write_text("Bases: 6.12\none")
-    (patches / "testbed/0020-b.patch").write_text("Bases: 6.12\ntwo")
+    (patches / "testbed/0010-a.patch").write_text("Bases: 6.12\n---\ndiff --git a/one b/one\n")
+    (patches / "testbed/0020-b.patch").write_text("Bases: 6.12\n---\ndiff --git a/two b/two\n")
     first, second = load_testbed("6.12", patches)
     assert short_id([], "stock") == "stock"
     assert len({short_id(order, "") for order in ([first], [second], [first, second], [second, first])}) == 4
+    assert short_id([replace(first, text="Better words.\n" + first.text)], "") == short_id([first], "")
 
 
 def test_all_patches_have_one_author() -> None:
     authors = {path.read_text(encoding="utf-8").split("\n", 1)[0] for path in PATCHES.rglob("*.patch")}
-    assert len(authors) == 1
-    assert authors.pop().startswith("From: sctp-multipath <")
+    assert authors == {"From: sctp-multipath developers <sctp-multipath@example.org>"}
