@@ -76,6 +76,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_fuzz(add(commands, "fuzz", fuzz_kernel, "a hostile peer, or program, drawn from seeds"))
     add_cost(add(commands, "cost", count_cost, "instructions and cycles of a packet, a SACK and a transfer"))
+    add_evidence(add(commands, "evidence", evidence, "tables of README and Documentation from their runs"))
     compare = add(commands, "compare", compare_results, "two results side by side")
     compare.add_argument("a", type=Path)
     compare.add_argument("b", type=Path)
@@ -155,6 +156,21 @@ def add_cost(cost_parser: argparse.ArgumentParser) -> None:
     option("--times", type=whole(0), default=5, help="boots that take the time (default: 5)")
     option("--functions", type=whole(0), default=0, metavar="N", help="print those that differ most")
     option("--json", type=Path, metavar="FILE", help="record with the functions of each case")
+
+
+def add_evidence(evidence_parser: argparse.ArgumentParser) -> None:
+    option = evidence_parser.add_argument
+    option(
+        "--only", nargs="+", default=[], metavar="RUNS", help="these sets of runs of testbed/evidence.toml"
+    )
+    option("--jobs", type=whole(1), help="runs at a time (default: number of CPUs)")
+    option("--out", type=Path, default=Path("results/evidence"), help="records (default: results/evidence)")
+    what = evidence_parser.add_mutually_exclusive_group()
+    what.add_argument("--quick", action="store_true", help="repeat a part and compare it with the summaries")
+    what.add_argument("--check", action="store_true", help="compare pages, summaries and series; no kernel")
+    what.add_argument("--write", action="store_true", help="write the pages from the summaries; no runs")
+    what.add_argument("--pack", type=Path, metavar="FILE", help="all records into one .tar.xz")
+    what.add_argument("--verify", type=Path, metavar="FILE", help="whether such a file has the records")
 
 
 def list_scenarios(_: argparse.Namespace) -> int:
@@ -381,6 +397,22 @@ def count_cost(options: argparse.Namespace) -> int:
     results = cost.measure(asked, tell)
     print("\n".join(map(str, cost.targets(results))))
     return 0
+
+
+def evidence(options: argparse.Namespace) -> int:
+    from sctplab.evidence import command, manifest
+
+    found = manifest.read()
+    if options.check:
+        return command.check(found)
+    if options.write:
+        return command.write(found)
+    if options.pack:
+        return command.pack(found, options.out, options.pack)
+    if options.verify:
+        return command.verify(found, options.verify)
+    act = command.quick if options.quick else command.make
+    return act(found, options.only, options.out, options.jobs)
 
 
 def compare_results(options: argparse.Namespace) -> int:

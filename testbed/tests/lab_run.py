@@ -17,7 +17,7 @@ TESTBED = Path(__file__).resolve().parent.parent
 def environment(**extra: str) -> dict[str, str]:
     return {
         **os.environ,
-        "PYTHONPATH": str(TESTBED),
+        "PYTHONPATH": f"{TESTBED}:{TESTBED.parent}/tools",
         "PYTHONDONTWRITEBYTECODE": "1",
         **extra,
     }

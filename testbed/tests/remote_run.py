@@ -40,7 +40,12 @@ ROUTER_ARGS_2=mid-path2
 def inner_environment() -> dict[str, str]:
     """What the laboratory needs when it is started inside one of its kernels: it finds its cache by them."""
     cache = {name: os.environ[name] for name in ("HOME", "SCTPMP_CACHE") if name in os.environ}
-    return {**cache, "PYTHONPATH": str(TESTBED), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
+    return {
+        **cache,
+        "PYTHONPATH": f"{TESTBED}:{TESTBED.parent}/tools",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LC_ALL": "C.UTF-8",
+    }
 
 
 def two_paths() -> RunSpec:

@@ -89,12 +89,17 @@ class RunSet:
         if self.quick is None:
             return []
         wanted = self.quick
-        return [
+        made = [
             spec
             for spec in self.specs()
             if spec.seed == self.first_seed
             and all(_setting(spec, name) in values for name, values in wanted.items())
         ]
+        if not made:
+            raise LabError(
+                f"{self.command()}: quick: got {wanted}, expected settings that some of these runs have"
+            )
+        return made
 
 
 def _setting(spec: RunSpec, name: str) -> Any:

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One figure from runs: a template such as "{goodput_mbit:.2f ci}" and the runs of a cell. Pure.
+
+{METRIC:FORMAT STATISTIC}; FORMAT as Python's, STATISTIC one of
+
+    (none)      mean                            ci          mean ± half of Student's 95 % interval, if any
+    median      median                          range       least to most; one number where they read the same
+    min, max    least, most                     share       share of runs above 0 [Wilson's 95 % interval]
+    n           number of runs                  share N     share of runs with at least N, without interval
+    sum         sum                             below N     number of runs below N
+    ratio       against the other cell, seed by seed: geometric mean; "ratio ci" with its interval
+    difference  the same as difference of means, "difference ci" with its interval
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from sctplab.errors import LabError
+from sctplab.evidence.data import Row
+from sctplab.report import stats
+
+FIELD = re.compile(r"\{([a-z][a-z0-9_.]*)(?::([^ {}]*))?(?: ([a-z]+)(?: ([0-9.]+|ci))?)?\}")
+
+
+def metrics_of(template: str) -> set[str]:
+    """Metrics that a template asks for; raises LabError for one that cannot be read."""
+    rest = FIELD.sub("", template)
+    if "{" in rest or "}" in rest:
+        raise LabError(f"{template!r}: got {rest!r}, expected {{METRIC:FORMAT STATISTIC}}, see cell.py")
+    return {found[1] for found in FIELD.finditer(template)}
+
+
+def text(template: str, rows: Sequence[Row], against: Sequence[Row] = ()) -> str:
+    """TEMPLATE filled from the runs ROWS, and for a ratio or difference from those AGAINST."""
+
+    def fill(found: re.Match[str]) -> str:
+        metric, shape, statistic, more = found.groups()
+        return _field(metric, shape or ".4g", statistic or "mean", more or "", rows, against)
+
+    metrics_of(template)
+    return FIELD.sub(fill, template)
+
+
+def _field(
+    metric: str, shape: str, statistic: str, more: str, rows: Sequence[Row], against: Sequence[Row]
+) -> str:
+    show: Callable[[float], str] = lambda number: format(number, shape)  # noqa: E731
+    if known := [row.intervals[metric] for row in rows if metric in row.intervals]:
+        return _given(rows[0].metrics[metric], *known[0], statistic, show)
+    values = [row.metrics[metric] for row in rows if metric in row.metrics]
+    if not values:
+        raise LabError(f"{metric}: none of {len(rows)} runs has it")
+    if statistic in ("ratio", "difference"):
+        return _paired(_by_seed(rows, metric), _by_seed(against, metric), statistic, more, show)
+    if statistic == "share":
+        return _share(rows, metric, more, show)
+    if statistic == "below":
+        return str(sum(value < float(more) for value in values))
+    if statistic not in PLAIN:
+        raise LabError(f"{statistic}: no such statistic; expected one of those in cell.py")
+    return PLAIN[statistic](values, show)
+
+
+def _given(mean: float, low: float, high: float, statistic: str, show: Callable[[float], str]) -> str:
+    """A figure that comes with its interval."""
+    if statistic == "ci":
+        half = show((high - low) / 2)
+        return f"{show(mean)} ± {half}" if half.strip("0.") else show(mean)
+    return f"{show(mean)} [{show(low)}, {show(high)}]" if statistic == "share" else show(mean)
+
+
+def _mean(values: Sequence[float], show: Callable[[float], str]) -> str:
+    return show(math.fsum(values) / len(values))
+
+
+def _ci(values: Sequence[float], show: Callable[[float], str]) -> str:
+    interval = stats.mean_interval(values)
+    half = show((interval.high - interval.low) / 2) if interval else ""
+    return f"{_mean(values, show)} ± {half}" if half.strip("0.") else _mean(values, show)
+
+
+def _range(values: Sequence[float], show: Callable[[float], str]) -> str:
+    low, high = show(min(values)), show(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+PLAIN: dict[str, Callable[[Sequence[float], Callable[[float], str]], str]] = {
+    "mean": _mean,
+    "ci": _ci,
+    "range": _range,
+    "median": lambda values, show: show(stats.estimate(values, True).median),
+    "min": lambda values, show: show(min(values)),
+    "max": lambda values, show: show(max(values)),
+    "sum": lambda values, show: show(math.fsum(values)),
+    "n": lambda values, _: str(len(values)),
+}
+
+
+def _by_seed(rows: Sequence[Row], metric: str) -> dict[int, float]:
+    """Seed -> mean over the runs with it."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for row in rows:
+        if metric in row.metrics:
+            found[row.seed].append(row.metrics[metric])
+    return {seed: math.fsum(values) / len(values) for seed, values in found.items()}
+
+
+def _share(rows: Sequence[Row], metric: str, least: str, show: Callable[[float], str]) -> str:
+    does: dict[int, list[bool]] = defaultdict(list)
+    for row in rows:
+        if metric in row.metrics:
+            value = row.metrics[metric]
+            does[row.seed].append(value >= float(least) if least else value > 0)
+    found = stats.share(does)
+    interval = found.interval
+    known = interval and not least
+    return (
+        f"{show(found.mean)} [{show(interval.low)}, {show(interval.high)}]"
+        if known and interval
+        else show(found.mean)
+    )
+
+
+def _paired(
+    ours: dict[int, float], others: dict[int, float], kind: str, more: str, show: Callable[[float], str]
+) -> str:
+    found = stats.paired(others, ours)
+    if found is None:
+        raise LabError(f"{kind}: no seed in common; say in 'against' which runs to compare with")
+    one = found.ratio if kind == "ratio" else found.difference
+    if one is None:
+        raise LabError(f"{kind}: some value is 0 or less; take a difference")
+    interval = one.interval if more else None
+    tail = f" [{show(interval.low)}, {show(interval.high)}]" if interval else ""
+    return show(one.mean) + tail

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0
+"""testbed/lab evidence: makes missing runs, writes their summaries, README and Documentation."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sctpkernel.series import load_series, short_id
+
+from sctplab.errors import LabError, RunError
+from sctplab.evidence import data, pages
+from sctplab.evidence.data import Data, Row
+from sctplab.evidence.manifest import Manifest, RunSet
+from sctplab.evidence.pages import Summaries
+from sctplab.measure.records import read_json
+from sctplab.run import record, runner
+from sctplab.run.progress import progress
+from sctplab.spec.model import USUAL_BASE, RunSpec
+
+QUICK = "quick"
+
+
+@dataclass(frozen=True)
+class Work:
+    """A set of runs with its records in FOLDER."""
+
+    name: str
+    runs: RunSet
+    specs: tuple[RunSpec, ...]
+    folder: Path
+
+    def jobs(self) -> list[runner.Job]:
+        return [
+            runner.Job(
+                spec, self.folder / "records" / f"{spec.run_id}.json", self.folder / "pcap" / spec.run_id
+            )
+            for spec in self.specs
+        ]
+
+
+def series_id() -> str:
+    """Of patches/, as kernels and records say it."""
+    return short_id(load_series(USUAL_BASE), "stock")
+
+
+def chosen(manifest: Manifest, only: Sequence[str]) -> dict[str, RunSet]:
+    """The sets of runs called ONLY, or all."""
+    for name in only:
+        if name not in manifest.runs:
+            raise LabError(f"--only: got {name!r}, expected one of {', '.join(manifest.runs)}")
+    return {name: runs for name, runs in manifest.runs.items() if not only or name in only}
+
+
+def current(name: str, specs: Sequence[RunSpec], metrics: set[str]) -> bool:
+    """Whether the summary is of these runs, with these metrics, on the series of patches/."""
+    if not data.path_of(name).is_file():
+        return False
+    found = data.read(data.path_of(name))
+    keys = {_spec_key(spec) for spec in specs}
+    has = {metric for row in found.rows for metric in row.metrics}
+    return (
+        found.source["series"] in (series_id(), "none")
+        and {row.key for row in found.rows} == keys
+        and metrics <= has
+    )
+
+
+def _spec_key(spec: RunSpec) -> data.Key:
+    settings = {name: getattr(spec, name) for name in data.OWN} | spec.factors
+    return Row(settings, spec.seed, {}).key
+
+
+def make(manifest: Manifest, only: Sequence[str], out: Path, workers: int | None) -> int:
+    """Runs, summaries, pages. Sets whose summary is current are left out unless they are named in ONLY."""
+    metrics = pages.metrics(manifest)
+    work = [
+        Work(name, runs, tuple(specs), out / name)
+        for name, runs in chosen(manifest, only).items()
+        if (specs := runs.specs()) and (only or not (runs.older or current(name, specs, metrics[name])))
+    ]
+    if not work:
+        print("all summaries are current; pages written")
+    for one in carried_out(work, workers):
+        _summarise(one, metrics[one.name])
+    return write(manifest)
+
+
+def write(manifest: Manifest) -> int:
+    """Pages from the summaries that there are."""
+    known = Summaries(manifest)
+    for page in pages.pages():
+        old = page.read_text(encoding="utf-8")
+        new = pages.written(page, old, known)
+        if new != old:
+            page.write_text(new, encoding="utf-8")
+            print(f"{page}: written")
+    return 0
+
+
+def carried_out(work: Sequence[Work], workers: int | None) -> Iterator[Work]:
+    """WORK, each as soon as all its runs are there; one progress for all. Raises RunError for runs not ok."""
+    specs = [spec for one in work for spec in one.specs]
+    if not specs:
+        return
+    runner.refuse(specs, workers)
+    with runner.bench_for(specs) as bench:
+        todo = {one.name: list(missing(one, bench)) for one in work}
+        left = sum(map(len, todo.values()))
+        with progress(left, len(specs) - left) as shown:
+            for one in work:
+                bad = shown.bad
+                at_once = workers or runner.default_workers(list(one.specs))
+                runner.perform_all(todo[one.name], bench, at_once, shown.ended)
+                if shown.bad > bad:
+                    raise RunError(f"{one.name}: {shown.bad - bad} runs not ok, see {one.folder}/records")
+                yield one
+
+
+def missing(one: Work, bench: runner.Bench) -> Iterator[runner.Job]:
+    """Its runs that have no good record of this kernel."""
+    for job in one.jobs():
+        if not record.finished(job.record, job.spec, bench.kernel(job.spec)):
+            yield job
+
+
+def _records(one: Work) -> list[dict[str, Any]]:
+    return [read_json(job.record) for job in one.jobs()]
+
+
+def _summarise(one: Work, metrics: set[str]) -> None:
+    records = _records(one)
+    made = Data(data.source(records), tuple(data.row(record, metrics) for record in records))
+    data.FOLDER.mkdir(exist_ok=True)
+    path = data.path_of(one.name)
+    path.write_text(data.text(made, one.runs), encoding="utf-8")
+    print(f"{path}: {len(records)} runs")
+
+
+def quick(manifest: Manifest, only: Sequence[str], out: Path, workers: int | None) -> int:
+    """A part of the runs again; each has to come out as the summary has it."""
+    metrics = pages.metrics(manifest)
+    work = [
+        Work(name, runs, tuple(specs), out / QUICK / name)
+        for name, runs in chosen(manifest, only).items()
+        if (specs := runs.quick_specs())
+    ]
+    bad = total = 0
+    for one in carried_out(work, workers):
+        for line in different(one.name, [data.row(made, metrics[one.name]) for made in _records(one)]):
+            print(line)
+            bad += 1
+        total += len(one.specs)
+    print(f"{total} runs repeated, {bad} figures differ from Documentation/tables")
+    return 1 if bad else 0
+
+
+def different(name: str, rows: Sequence[Row]) -> Iterator[str]:
+    """A line for each metric of ROWS that the summary has otherwise."""
+    known = {row.key: row for row in data.read(data.path_of(name)).rows}
+    for row in rows:
+        old = known.get(row.key)
+        where = ", ".join(f"{key}={value}" for key, value in row.settings.items())
+        for metric, value in row.metrics.items():
+            had = old.metrics.get(metric) if old else None
+            if had != value:
+                yield f"{name}: {where}, seed {row.seed}: {metric} is {value:.10g}, the summary has {had}"
+
+
+def check(manifest: Manifest) -> int:
+    """Pages against summaries and summaries against patches/; needs no kernel."""
+    found = list(pages.faults(Summaries(manifest), series_id()))
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+def pack(manifest: Manifest, out: Path, archive: Path) -> int:
+    """All records behind the summaries as one .tar.xz; a set without its records is named."""
+    with tarfile.open(archive, "w:xz") as tar:
+        for name, runs in manifest.runs.items():
+            one = Work(name, runs, tuple(runs.specs()), out / name)
+            if not verified(name, _there(one)):
+                raise RunError(
+                    f"{name}: {one.folder}/records: not those of its summary; run evidence --only {name}"
+                )
+            for job in one.jobs():
+                tar.add(job.record, f"{name}/{job.record.name}")
+    print(archive)
+    return 0
+
+
+def _there(one: Work) -> list[dict[str, Any]]:
+    return [read_json(job.record) for job in one.jobs() if job.record.is_file()]
+
+
+def verified(name: str, records: list[dict[str, Any]]) -> bool:
+    return data.read(data.path_of(name)).source["records"] == data.record_hash(records)
+
+
+def verify(manifest: Manifest, archive: Path) -> int:
+    """Whether an archive has the records that the summaries name."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                content = tar.extractfile(member)
+                if content:
+                    found.setdefault(member.name.split("/")[0], []).append(json.load(content))
+    except (OSError, tarfile.TarError, ValueError) as error:
+        raise LabError(f"{archive}: cannot be read: {error}; expected what evidence --pack wrote") from error
+    bad = [name for name in manifest.runs if not verified(name, found.get(name, []))]
+    for name in bad:
+        print(f"{archive}: {name}: not the records of Documentation/tables/{name}.csv")
+    print(f"{len(manifest.runs) - len(bad)} sets verified, {len(bad)} not")
+    return 1 if bad else 0
