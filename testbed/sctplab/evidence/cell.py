@@ -8,7 +8,8 @@
     min, max    least, most                     share       share of runs above 0 [Wilson's 95 % interval]
     n           number of runs                  share N     share of runs with at least N, without interval
     sum         sum                             below N     number of runs below N
-    ratio       against the other cell, seed by seed: geometric mean; "ratio ci" with its interval
+    ratio       against the other cell, run by run with equal seed and settings, geometric mean;
+                "ratio ci" with its interval
     difference  the same as difference of means, "difference ci" with its interval
 """
 
@@ -55,7 +56,8 @@ def _field(
     if not values:
         raise LabError(f"{metric}: none of {len(rows)} runs has it")
     if statistic in ("ratio", "difference"):
-        return _paired(_by_seed(rows, metric), _by_seed(against, metric), statistic, more, show)
+        ours, others = _pairs(rows, against, metric)
+        return _paired(ours, others, statistic, more, show)
     if statistic == "share":
         return _share(rows, metric, more, show)
     if statistic == "below":
@@ -100,13 +102,23 @@ PLAIN: dict[str, Callable[[Sequence[float], Callable[[float], str]], str]] = {
 }
 
 
-def _by_seed(rows: Sequence[Row], metric: str) -> dict[int, float]:
-    """Seed -> mean over the runs with it."""
-    found: dict[int, list[float]] = defaultdict(list)
-    for row in rows:
-        if metric in row.metrics:
-            found[row.seed].append(row.metrics[metric])
-    return {seed: math.fsum(values) / len(values) for seed, values in found.items()}
+def _pairs(rows: Sequence[Row], against: Sequence[Row], metric: str) -> list[dict[int, float]]:
+    """Both sides' values by pair: runs that differ in nothing but what sets the two sides apart."""
+    sides = (rows, against)
+    names = {name for row in (*rows, *against) for name in row.settings}
+    common = [
+        name
+        for name in sorted(names)
+        if len({frozenset(row.settings.get(name) for row in side) for side in sides}) == 1
+    ]
+    numbers: dict[object, int] = {}
+    found: list[dict[int, float]] = [{}, {}]
+    for side, values in zip(sides, found, strict=True):
+        for row in side:
+            if metric in row.metrics:
+                pair = (row.seed, *(row.settings.get(name) for name in common))
+                values[numbers.setdefault(pair, len(numbers))] = row.metrics[metric]
+    return found
 
 
 def _share(rows: Sequence[Row], metric: str, least: str, show: Callable[[float], str]) -> str:

@@ -128,7 +128,9 @@ def sentence(text: str, figure: Mapping[str, Any], at: str, known: Summaries) ->
     spaced = [re.sub(r"(\\ |\\?\n)+", r"\\s+", part) for part in parts]
     pattern = "([^\n]*?)".join(spaced)
     found = list(re.finditer(pattern, text))
-    if not slots or len(found) != 1:
+    if not slots or not parts[-1].strip():
+        raise LabError(f"{at}: text: got {template!r}, expected figures {{a}} and words after the last")
+    if len(found) != 1:
         raise LabError(f"{at}: text: {len(found)} times on {figure.get('page')}, expected once: {template!r}")
     values = [_value(figure, slot, at, known) for slot in slots]
     for number in range(len(values), 0, -1):

@@ -155,7 +155,8 @@ def _cell(table: Table, merged: Selection, load: Load) -> str:
     wanted = {key: one for key, one in merged.items() if key not in OWN_KEYS}
     template = merged.get("cell", table.cell)
     if "reference" in merged:
-        return cell.text(template, _reference(merged, wanted))
+        beside = _reference(merged, {**wanted, **merged["against"]}) if "against" in merged else []
+        return cell.text(template, _reference(merged, wanted), beside)
     data = load(merged.get("runs", table.runs))
     absent = merged.get("absent", table.absent)
     found = select(data.rows, wanted)
@@ -167,8 +168,8 @@ def _cell(table: Table, merged: Selection, load: Load) -> str:
 
 
 def select(rows: Sequence[Row], wanted: Selection) -> list[Row]:
-    """The runs with these settings."""
-    return [row for row in rows if all(_is(row.settings.get(key), one) for key, one in wanted.items())]
+    """The runs with these settings; "seed" is one of them here."""
+    return [row for row in rows if all(_is(dict(row.key).get(key), one) for key, one in wanted.items())]
 
 
 def _is(value: object, wanted: object) -> bool:

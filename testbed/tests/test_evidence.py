@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tables and figures from summaries: selection, statistics, pages, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sctplab.errors import LabError
+from sctplab.evidence import cell, command, data, manifest, pages, table
+from sctplab.evidence.data import Data, Row
+
+ONE_LINE = r"^[^\n]*$"
+RUNS = manifest.RunSet(("demo",), repeat=2)
+SOURCE = {"series": "abc", "kernel": "6.12.1", "laboratory": "def", "records": "123", "runs": "8"}
+
+
+def runs() -> tuple[Row, ...]:
+    """Goodput of 10 x d2 plus the seed, and twice that when patched."""
+    return tuple(
+        Row(
+            {"scenario": "demo", "kernel": kernel, "variant": "cmt", "d2_ms": d2},
+            seed,
+            {"goodput_mbit": times * (10.0 * d2 + seed), "return_s": float(d2)},
+        )
+        for seed in (1, 2)
+        for d2 in (10, 50)
+        for kernel, times in (("stock", 1), ("patched", 2))
+    )
+
+
+DATA = Data(SOURCE, runs())
+COLUMNS = [{"head": ["stock,", "two"], "kernel": "stock"}, {"head": "patched", "kernel": "patched"}]
+
+
+def made(**keys: Any) -> table.Table:
+    found = {"runs": "demo", "rows": {"by": ["d2_ms"]}, "columns": COLUMNS, "cell": "{goodput_mbit:.1f}"}
+    return table.read("t", {**found, **keys}, "evidence.toml")
+
+
+def filled(**keys: Any) -> table.Grid:
+    return table.fill("t", made(**keys), lambda _: DATA)
+
+
+def test_a_summary_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "demo.csv"
+    path.write_text(data.text(DATA, RUNS))
+    found = data.read(path)
+    assert found.rows == DATA.rows
+    assert found.source == {"command": "testbed/lab run demo --repeat 2", **SOURCE}
+
+
+def test_rows_by_factor_and_heads_in_lines() -> None:
+    assert table.rst(filled()) == [
+        "=====  ======  =======",
+        "d2_ms  stock,  patched",
+        "       two",
+        "=====  ======  =======",
+        "10     101.5   203.0",
+        "50     501.5   1003.0",
+        "=====  ======  =======",
+    ]
+    assert table.markdown(filled())[0] == "| d2_ms | stock, two | patched |"
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{goodput_mbit:.1f}", "101.5"),
+        ("{goodput_mbit:.1f ci}", "101.5 ± 6.4"),
+        ("{return_s:.1f ci}", "10.0"),
+        ("{goodput_mbit:.0f range}", "101 to 102"),
+        ("{goodput_mbit:.1f max}, {return_s:.0f}", "102.0, 10"),
+        ("{goodput_mbit:.2f share 102}", "0.50"),
+        ("{goodput_mbit n}", "2"),
+        ("{goodput_mbit below 102}", "1"),
+    ],
+)
+def test_statistics(template: str, text: str) -> None:
+    rows = table.select(DATA.rows, {"kernel": "stock", "d2_ms": 10})
+    assert cell.text(template, rows) == text
+
+
+def test_pairs_are_runs_with_equal_seed_and_settings() -> None:
+    ours, others = (table.select(DATA.rows, {"kernel": kernel}) for kernel in ("patched", "stock"))
+    assert cell.text("{goodput_mbit:.2f ratio ci}", ours, others) == "2.00 [2.00, 2.00]"
+    assert cell.text("{return_s:.2f difference}", ours, others) == "0.00"
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ({"cell": "{goodput_mbit:.1f"}, "expected {METRIC:FORMAT STATISTIC}"),
+        ({"cell": "{speed:.1f}"}, "speed: none of 2 runs has it"),
+        ({"cell": "{goodput_mbit:.1f modus}"}, "modus: no such statistic"),
+        ({"columns": [{"head": "all"}]}, "runs differ in kernel"),
+        ({"columns": [{"head": "x", "kernel": "other"}]}, "no such run"),
+        ({"corner": ["a", "b"]}, "got 2 heads, expected 1"),
+    ],
+)
+def test_a_cell_that_cannot_be_is_one_line(keys: dict[str, Any], text: str) -> None:
+    with pytest.raises(LabError, match=ONE_LINE) as refused:
+        filled(**keys)
+    assert text in str(refused.value)
+
+
+def known(tmp_path: Path, **figure: Any) -> pages.Summaries:
+    (tmp_path / "demo.csv").write_text(data.text(DATA, RUNS))
+    tables = {"t": {"runs": "demo", "rows": {"by": ["d2_ms"]}, "columns": COLUMNS, "cell": "{return_s:.0f}"}}
+    found = manifest.Manifest(tmp_path / "evidence.toml", {"demo": RUNS}, tables, (figure,) if figure else ())
+    return pages.Summaries(found, tmp_path)
+
+
+def test_a_table_is_put_between_its_markers(tmp_path: Path) -> None:
+    page = tmp_path / "page.rst"
+    text = "Before\n\n.. evidence: t\n\nold\n\n.. end of evidence\n\nAfter\n"
+    new = pages.written(page, text, known(tmp_path))
+    assert "old" not in new and "50     50      50" in new and new.endswith("\nAfter\n")
+    assert (
+        "``testbed/lab evidence --only demo``: series abc, Linux 6.12.1, laboratory def, 8 records 123."
+        in new
+    )
+    assert pages.written(page, new, known(tmp_path)) == new
+
+
+def test_a_table_that_is_not_in_the_manifest(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"evidence other: no \[tables.other\]"):
+        pages.written(tmp_path / "p.rst", ".. evidence: other\n.. end of evidence\n", known(tmp_path))
+
+
+def test_figures_in_a_sentence(tmp_path: Path) -> None:
+    value = {"runs": "demo", "kernel": "stock", "d2_ms": 50, "cell": "{return_s:.0f}"}
+    figure = {"page": "p", "text": "back after {a} s, not {b} s", "a": value, "b": {**value, "d2_ms": 10}}
+    summaries = known(tmp_path, **figure)
+    new = pages.sentence("It is back\nafter 7 s, not\n8 s.\n", figure, "at", summaries)
+    assert new == "It is back\nafter 50 s, not\n10 s.\n"
+    with pytest.raises(LabError, match="0 times on p, expected once"):
+        pages.sentence("Never.\n", figure, "at", summaries)
+
+
+def test_a_repeated_run_that_differs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "FOLDER", tmp_path)
+    (tmp_path / "demo.csv").write_text(data.text(DATA, RUNS))
+    assert not list(command.different("demo", runs()))
+    changed = Row(runs()[0].settings, 1, {"return_s": 11.0})
+    (line,) = command.different("demo", [changed])
+    assert line.endswith("return_s is 11, the summary has 10.0")
+
+
+def test_the_hash_of_records_leaves_out_the_clock_and_the_order() -> None:
+    first, second = {"spec": 1, "host": {"wall_s": 2}}, {"spec": 2, "host": {"wall_s": 3}}
+    later = {**first, "host": {"wall_s": 9}}
+    assert data.record_hash([first, second]) == data.record_hash([second, later])
+    assert data.record_hash([first]) != data.record_hash([second])
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ('[runs.x]\nscenarios = ["demo"]\nrepat = 1\n', "did you mean repeat?"),
+        ("[runs.x]\nscenarios = []\n", "at least one scenario"),
+        ('[runs.x]\nscenarios = ["demo"]\nset = { d2_ms = 10 }\n', "a list of at least one value"),
+        ("[table.x]\n", "did you mean tables?"),
+        ("runs\n", "cannot be read"),
+    ],
+)
+def test_what_the_manifest_should_not_say(tmp_path: Path, text: str, refused: str) -> None:
+    file = tmp_path / "evidence.toml"
+    file.write_text(text)
+    with pytest.raises(LabError, match=ONE_LINE) as error:
+        manifest.read(file)
+    assert refused in str(error.value)
+
+
+def test_quick_is_a_part_of_the_runs() -> None:
+    part = manifest.RunSet(("demo",), quick={"d2_ms": (10,)}).quick_specs()
+    assert part and {spec.factors["d2_ms"] for spec in part} == {10}
+    with pytest.raises(LabError, match="quick: got"):
+        manifest.RunSet(("demo",), quick={"d3_ms": (10,)}).quick_specs()
+
+
+def test_every_set_of_the_manifest_can_be_made() -> None:
+    for runs_of in manifest.read().runs.values():
+        one_seed = replace(runs_of, repeat=1)
+        assert one_seed.specs()
+        assert runs_of.quick is None or one_seed.quick_specs()
