@@ -18,7 +18,7 @@ test: ## everything a change must pass; builds kernels on its first run
 check: ## the quick half of it: seconds, no kernel
 	@tools/check
 
-test-long: ## what takes hours: every commit built, 1000 random outages, the whole evidence measured again
+test-long: ## what takes hours: every commit built, 1000 random outages, a part of the evidence measured again
 	@tools/test-long --jobs $(JOBS)
 
 kernel: ## build the patched kernel of the laboratory; the last line is where it is

@@ -169,6 +169,9 @@ def add_evidence(evidence_parser: argparse.ArgumentParser) -> None:
     what.add_argument("--quick", action="store_true", help="repeat a part and compare it with the summaries")
     what.add_argument("--check", action="store_true", help="compare pages, summaries and series; no kernel")
     what.add_argument("--write", action="store_true", help="write the pages from the summaries; no runs")
+    what.add_argument(
+        "--accept", action="store_true", help="take over the pages' numbers that are from no record"
+    )
     what.add_argument("--pack", type=Path, metavar="FILE", help="all records into one .tar.xz")
     what.add_argument("--verify", type=Path, metavar="FILE", help="whether such a file has the records")
 
@@ -407,6 +410,8 @@ def evidence(options: argparse.Namespace) -> int:
         return command.check(found)
     if options.write:
         return command.write(found)
+    if options.accept:
+        return command.accept(found)
     if options.pack:
         return command.pack(found, options.out, options.pack)
     if options.verify:

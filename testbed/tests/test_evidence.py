@@ -184,3 +184,16 @@ def test_every_set_of_the_manifest_can_be_made() -> None:
         one_seed = replace(runs_of, repeat=1)
         assert one_seed.specs()
         assert runs_of.quick is None or one_seed.quick_specs()
+
+
+def test_a_changed_digit_in_a_page_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("Two paths of 34.368 Mbit/s, `sysctl a=5`.\n\n    make x=7\n\nAnd 10 ms.\n")
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    summaries = known(tmp_path)
+    (tmp_path / pages.GIVEN).write_text("\n".join(pages.given_lines(summaries.manifest)))
+    assert (tmp_path / pages.GIVEN).read_text() == "README.md: 34.368 10"
+    assert not list(pages.not_given(summaries))
+    page.write_text(page.read_text().replace("34.368", "34.386"))
+    (line,) = pages.not_given(summaries)
+    assert line.startswith("README.md: numbers from no record: new 34.386, gone 34.368;")

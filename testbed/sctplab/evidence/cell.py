@@ -52,14 +52,14 @@ def _field(
     show: Callable[[float], str] = lambda number: format(number, shape)  # noqa: E731
     if known := [row.intervals[metric] for row in rows if metric in row.intervals]:
         return _given(rows[0].metrics[metric], *known[0], statistic, show)
+    if statistic == "share":
+        return _share(rows, metric, more, show)
     values = [row.metrics[metric] for row in rows if metric in row.metrics]
     if not values:
         raise LabError(f"{metric}: none of {len(rows)} runs has it")
     if statistic in ("ratio", "difference"):
         ours, others = _pairs(rows, against, metric)
         return _paired(ours, others, statistic, more, show)
-    if statistic == "share":
-        return _share(rows, metric, more, show)
     if statistic == "below":
         return str(sum(value < float(more) for value in values))
     if statistic not in PLAIN:
@@ -122,11 +122,16 @@ def _pairs(rows: Sequence[Row], against: Sequence[Row], metric: str) -> list[dic
 
 
 def _share(rows: Sequence[Row], metric: str, least: str, show: Callable[[float], str]) -> str:
+    below = f"{metric}<={int(least or 1) - 1}"  # as a reference file has it
+    if given := [row.metrics[below] for row in rows if below in row.metrics]:
+        return show(1 - given[0])
     does: dict[int, list[bool]] = defaultdict(list)
     for row in rows:
         if metric in row.metrics:
             value = row.metrics[metric]
             does[row.seed].append(value >= float(least) if least else value > 0)
+    if not does:
+        raise LabError(f"{metric}: none of {len(rows)} runs has it")
     found = stats.share(does)
     interval = found.interval
     known = interval and not least

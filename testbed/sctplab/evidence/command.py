@@ -179,6 +179,14 @@ def check(manifest: Manifest) -> int:
     return 1 if found else 0
 
 
+def accept(manifest: Manifest) -> int:
+    """All numbers that pages have from no record are given from now on."""
+    (data.FOLDER / pages.GIVEN).write_text(
+        "".join(f"{line}\n" for line in pages.given_lines(manifest)), encoding="utf-8"
+    )
+    return 0
+
+
 def pack(manifest: Manifest, out: Path, archive: Path) -> int:
     """All records behind the summaries as one .tar.xz; a set without its records is named."""
     with tarfile.open(archive, "w:xz") as tar:

@@ -16,11 +16,16 @@ so that a page reads the same as text, in a forge and built. A sentence with fig
     b = { runs = "demo-cut", kernel = "patched", variant = "cmt", cell = "{transfer_s:.0f}" }
 
 The page has the sentence once, wrapped as it likes; its figures are put in and checked.
+
+All other numbers of a page are given: settings, figures of papers and of other commands.
+Documentation/tables/given.txt lists them, so that a changed digit is found; 'evidence --accept' takes them
+over after a look at 'git diff'.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -39,6 +44,12 @@ MARKED = re.compile(
     r"^(?P<close>\.\. end of evidence|<!-- end of evidence -->)\n",
     re.MULTILINE | re.DOTALL,
 )
+LITERAL = re.compile(
+    r"``.*?``|`[^`\n]*`|^```.*?^```$|::\n\n(?:[ \t]+[^\n]*\n|\n)+|^    [^\n]*$|<[^>\n]*>",
+    re.MULTILINE | re.DOTALL,
+)
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+GIVEN = "given.txt"
 SLOT = re.compile(r"\{([a-z0-9_]+)\}")
 
 
@@ -124,11 +135,8 @@ def sentence(text: str, figure: Mapping[str, Any], at: str, known: Summaries) ->
     """TEXT with the figures of one sentence."""
     template = str(figure.get("text", ""))
     slots = SLOT.findall(template)
-    parts = [re.escape(part) for part in SLOT.split(template)[::2]]
-    spaced = [re.sub(r"(\\ |\\?\n)+", r"\\s+", part) for part in parts]
-    pattern = "([^\n]*?)".join(spaced)
-    found = list(re.finditer(pattern, text))
-    if not slots or not parts[-1].strip():
+    found = list(re.finditer(_pattern(template), text))
+    if not slots or not SLOT.split(template)[-1].strip():
         raise LabError(f"{at}: text: got {template!r}, expected figures {{a}} and words after the last")
     if len(found) != 1:
         raise LabError(f"{at}: text: {len(found)} times on {figure.get('page')}, expected once: {template!r}")
@@ -137,6 +145,12 @@ def sentence(text: str, figure: Mapping[str, Any], at: str, known: Summaries) ->
         start, end = found[0].span(number)
         text = text[:start] + values[number - 1] + text[end:]
     return text
+
+
+def _pattern(template: str) -> str:
+    """The sentence with a group for each figure, in whatever lines."""
+    parts = [re.escape(part) for part in SLOT.split(template)[::2]]
+    return "([^\n]*?)".join(re.sub(r"(\\ |\\?\n)+", r"\\s+", part) for part in parts)
 
 
 def _value(figure: Mapping[str, Any], slot: str, at: str, known: Summaries) -> str:
@@ -151,6 +165,41 @@ def _value(figure: Mapping[str, Any], slot: str, at: str, known: Summaries) -> s
     return table.fill(slot, spec, known.load).rows[0][1]
 
 
+def given(page: Path, text: str, manifest: Manifest) -> list[str]:
+    """The numbers of a page that are from no record, in their order; not those in code and commands."""
+    rest = MARKED.sub("\n", text)
+    for figure in manifest.figures:
+        if ROOT / str(figure.get("page")) == page:
+            rest = re.sub(_pattern(str(figure.get("text", ""))), " ", rest)
+    return NUMBER.findall(LITERAL.sub(" ", rest))
+
+
+def given_lines(manifest: Manifest) -> list[str]:
+    """The content of given.txt: a line per page."""
+    found = ((page, given(page, page.read_text(encoding="utf-8"), manifest)) for page in pages())
+    return [f"{page.relative_to(ROOT)}: {' '.join(numbers)}" for page, numbers in found if numbers]
+
+
+def not_given(known: Summaries) -> Iterator[str]:
+    """A line for each page whose given numbers are not those of given.txt."""
+    path = known.folder / GIVEN
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    accepted = dict(line.split(": ", 1) for line in lines)
+    for line in given_lines(known.manifest):
+        page, numbers = line.split(": ", 1)
+        now, before = Counter(numbers.split()), Counter(accepted.get(page, "").split())
+        if now != before:
+            new, gone = (_told(one - other) for one, other in ((now, before), (before, now)))
+            yield (
+                f"{page}: numbers from no record: new {new}, gone {gone}; put them in [[figures]], or take"
+                " them over with testbed/lab evidence --accept"
+            )
+
+
+def _told(numbers: Counter[str]) -> str:
+    return " ".join(numbers.elements()) or "none"
+
+
 def faults(known: Summaries, series: str) -> Iterator[str]:
     """Lines about pages that are not what the summaries say, and summaries of another series than SERIES."""
     shown: set[str] = set()
@@ -162,6 +211,7 @@ def faults(known: Summaries, series: str) -> Iterator[str]:
                 yield f"{page}: not the tables and figures of its summaries; run testbed/lab evidence --write"
         except LabError as error:
             yield str(error)
+    yield from not_given(known)
     for name in sorted(set(known.manifest.tables) - shown):
         yield f"{known.manifest.file}: [tables.{name}]: on no page; show it or remove it"
     for name, runs in known.manifest.runs.items():

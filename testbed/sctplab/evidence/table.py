@@ -154,11 +154,17 @@ def _cell(table: Table, merged: Selection, load: Load) -> str:
         return str(merged["text"])
     wanted = {key: one for key, one in merged.items() if key not in OWN_KEYS}
     template = merged.get("cell", table.cell)
+    absent = merged.get("absent", table.absent)
     if "reference" in merged:
+        if absent and not any(
+            metric in one.metrics
+            for metric in cell.metrics_of(template)
+            for one in _reference(merged, wanted)
+        ):
+            return str(absent)
         beside = _reference(merged, {**wanted, **merged["against"]}) if "against" in merged else []
         return cell.text(template, _reference(merged, wanted), beside)
     data = load(merged.get("runs", table.runs))
-    absent = merged.get("absent", table.absent)
     found = select(data.rows, wanted)
     if not found and absent:
         return str(absent)
