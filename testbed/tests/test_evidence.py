@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from sctplab.errors import LabError
-from sctplab.evidence import cell, command, data, manifest, pages, table
+from sctplab.evidence import cell, command, data, manifest, pages, plot, table
 from sctplab.evidence.data import Data, Row
 
 ONE_LINE = r"^[^\n]*$"
@@ -197,3 +197,23 @@ def test_a_changed_digit_in_a_page_is_found(tmp_path: Path, monkeypatch: pytest.
     page.write_text(page.read_text().replace("34.368", "34.386"))
     (line,) = pages.not_given(summaries)
     assert line.startswith("README.md: numbers from no record: new 34.386, gone 34.368;")
+
+
+PLOT = {"runs": "demo", "metric": "goodput_mbit", "x": "d2_ms", "labels": ["x", "y"]}
+
+
+def test_a_plot_is_the_same_each_time() -> None:
+    drawn = plot.read("p", {**PLOT, "lines": [{"head": "stock", "kernel": "stock"}]}, "evidence.toml")
+    assert plot.points("p", drawn, lambda _: DATA) == [("stock", [(10.0, 101.5), (50.0, 501.5)])]
+    first, second = (plot.svg("p", drawn, lambda _: DATA) for _ in range(2))
+    assert first == second and "stock" in first
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [([], "a list of tables with head"), ([{"head": "x", "kernel": "other"}], "no run of demo has")],
+)
+def test_a_plot_that_cannot_be(lines: list[Any], text: str) -> None:
+    with pytest.raises(LabError, match=ONE_LINE) as error:
+        plot.svg("p", plot.read("p", {**PLOT, "lines": lines}, "evidence.toml"), lambda _: DATA)
+    assert text in str(error.value)

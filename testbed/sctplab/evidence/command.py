@@ -91,8 +91,10 @@ def make(manifest: Manifest, only: Sequence[str], out: Path, workers: int | None
 
 
 def write(manifest: Manifest) -> int:
-    """Pages from the summaries that there are."""
+    """Plots and pages from the summaries that there are."""
     known = Summaries(manifest)
+    for file, content in pages.drawings(known):
+        file.write_text(content, encoding="utf-8")
     for page in pages.pages():
         old = page.read_text(encoding="utf-8")
         new = pages.written(page, old, known)

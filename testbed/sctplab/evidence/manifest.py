@@ -36,7 +36,7 @@ from sctplab.spec.schema import At, build, check, choice, count, mapping, names,
 FILE = ROOT / "testbed" / "evidence.toml"
 NAME = r"[a-z0-9][a-z0-9-]*"
 FLAVOUR = "|".join(FLAVOURS)
-SECTIONS = ("runs", "tables", "figures")
+SECTIONS = ("runs", "tables", "plots", "figures")
 
 
 def _values(value: object, at: At) -> dict[str, tuple[Any, ...]]:
@@ -109,12 +109,13 @@ def _setting(spec: RunSpec, name: str) -> Any:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The file, its sets of runs checked; TABLES and FIGURES as they stand in it."""
+    """The file, its sets of runs checked; TABLES, PLOTS and FIGURES as they stand in it."""
 
     file: Path
     runs: dict[str, RunSet]
     tables: dict[str, Any]
     figures: tuple[Any, ...]
+    plots: dict[str, Any] = field(default_factory=dict)
 
 
 def read(file: Path = FILE) -> Manifest:
@@ -133,6 +134,7 @@ def read(file: Path = FILE) -> Manifest:
         _sets(tree.get("runs", {}), at.inside("runs")),
         dict(mapping(tree.get("tables", {}), at("tables"))),
         tuple(figures),
+        dict(mapping(tree.get("plots", {}), at("plots"))),
     )
 
 

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from sctplab.errors import LabError
-from sctplab.evidence import cell, data, table
+from sctplab.evidence import cell, data, plot, table
 from sctplab.evidence.data import Data
 from sctplab.evidence.manifest import Manifest
 from sctplab.paths import ROOT
@@ -88,6 +88,9 @@ def metrics(manifest: Manifest) -> dict[str, set[str]]:
 def _templates(manifest: Manifest) -> Iterator[tuple[str, str]]:
     for name, found in manifest.tables.items():
         yield from table.read(name, found, str(manifest.file)).templates()
+    for name, found in manifest.plots.items():
+        drawn = plot.read(name, found, str(manifest.file))
+        yield drawn.runs, f"{{{drawn.metric}}}"
     for figure in manifest.figures:
         for one in figure.values():
             if isinstance(one, Mapping):
@@ -109,6 +112,13 @@ def written(page: Path, old: str, known: Summaries) -> str:
         if ROOT / str(figure.get("page")) == page:
             new = sentence(new, figure, f"{known.manifest.file}: [figures {number}]", known)
     return new
+
+
+def drawings(known: Summaries) -> Iterator[tuple[Path, str]]:
+    """(file, content) of each plot; raises LabError."""
+    for name, found in known.manifest.plots.items():
+        drawn = plot.read(name, found, str(known.manifest.file))
+        yield known.folder / f"{name}.svg", plot.svg(name, drawn, known.load)
 
 
 def block(name: str, known: Summaries, markdown: bool) -> str:
@@ -196,6 +206,15 @@ def not_given(known: Summaries) -> Iterator[str]:
             )
 
 
+def _drawn_otherwise(known: Summaries) -> Iterator[str]:
+    try:
+        for file, content in drawings(known):
+            if not file.is_file() or file.read_text(encoding="utf-8") != content:
+                yield f"{file}: not the plot of its summary; run testbed/lab evidence --write"
+    except LabError as error:
+        yield str(error)
+
+
 def _told(numbers: Counter[str]) -> str:
     return " ".join(numbers.elements()) or "none"
 
@@ -211,6 +230,7 @@ def faults(known: Summaries, series: str) -> Iterator[str]:
                 yield f"{page}: not the tables and figures of its summaries; run testbed/lab evidence --write"
         except LabError as error:
             yield str(error)
+    yield from _drawn_otherwise(known)
     yield from not_given(known)
     for name in sorted(set(known.manifest.tables) - shown):
         yield f"{known.manifest.file}: [tables.{name}]: on no page; show it or remove it"
