@@ -93,7 +93,7 @@ def test_without_a_router_the_hosts_shape_what_they_receive(tmp_path: Path) -> N
 
 def test_a_conductor_that_is_silent_is_given_up(tmp_path: Path, everything: Path) -> None:
     """As when its network is gone: stopped, with all connections open."""
-    conductor = "$(pgrep -f '[s]ctplab.conduct')"
+    conductor = "$(pgrep -f '[s]ctplab.remote.conduct')"
     script = (
         f"{LAB} run {everything} {REMOTE} --out {tmp_path}/out &"
         " until ip -n mid-path1 link | grep -q 'to-host1.*DOWN'; do sleep 0.1; done;"
@@ -108,7 +108,7 @@ def test_a_conductor_that_is_silent_is_given_up(tmp_path: Path, everything: Path
 
 VICTIMS = {
     "laboratory": "$!",
-    "conductor": "$(pgrep -f '[s]ctplab.conduct')",
+    "conductor": "$(pgrep -f '[s]ctplab.remote.conduct')",
     "agent": "$(pgrep -o -f '[a]gent/machine.py')",
 }
 
