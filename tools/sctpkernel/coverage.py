@@ -198,11 +198,11 @@ def page(table: Table, command: str, said: str) -> str:
         "",
         *grid([("files", "lines", "branches"), *marked]),
         "",
-        "Aimed at, and had:",
+        "Goals and results:",
         "",
         *[f"- {line}" for line in goals(table)],
         "",
-        f"Lines of ``{OWN}`` that have not run:",
+        f"Lines of ``{OWN}`` that no test executed:",
         "",
         *[fill(f"- {line}", WIDTH, subsequent_indent="  ") for line in never_run(table, OWN) or ["none"]],
     ]
