@@ -65,7 +65,7 @@ class Race:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of a result folder: all that is wrong, the seeds of the races that are lost, one line that counts."""
+    """Verdict on a result folder: complaints, seeds where the best single path won, a one-line summary."""
 
     complaints: tuple[str, ...]
     behind: tuple[int, ...]
