@@ -317,7 +317,7 @@ def dry_run(specs: list[RunSpec]) -> int:
         linux = f"$(tools/build/kernel --base {spec.base} --flavour {spec.kernel}{variant})/linux"
         command = get(spec.place).command(spec, made.steady, "LINUX", "FOLDER")
         start = shlex.join(command).replace("LINUX", f'"{linux}"').replace("FOLDER", '"$folder"')
-        print(f"\n## {spec.run_id}\n{start} </dev/null\n# which does, inside:")
+        print(f"\n## {spec.run_id}\n{start} </dev/null\n# which executes, inside:")
         print("\n".join(run_plan.listing(made)))
     return 0
 
