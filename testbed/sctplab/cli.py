@@ -52,32 +52,47 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    top = Parser(prog="lab", description="Measure SCTP over several paths, the same way each time.")
+    top = Parser(prog="lab", description="Measure SCTP over several paths, reproducibly.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    add(commands, "list", list_scenarios, "scenarios with the question each answers")
-    show = add(commands, "show", show_scenario, "a scenario's question, factors, variants and number of runs")
+    add(commands, "list", list_scenarios, "list the scenarios with their questions")
+    show = add(
+        commands, "show", show_scenario, "show a scenario's question, factors, variants and number of runs"
+    )
     show.add_argument("scenario", help="name, or path of a .toml file")
     add_run(add(commands, "run", run, "run scenarios and write one record per run"))
-    add_choice(add(commands, "specs", write_specs, "the frozen specs of scenarios as files, for run-one"))
-    one = add(commands, "run-one", run_one, "one run from its frozen spec: what a cluster engine schedules")
+    add_choice(
+        add(commands, "specs", write_specs, "write the frozen specs of scenarios to files, for run-one")
+    )
+    one = add(commands, "run-one", run_one, "execute one run from its frozen spec, as a cluster engine does")
     one.add_argument("spec", type=Path, help="JSON: a spec, or the record of an earlier run")
     one.add_argument("record", type=Path, help="JSON file to write")
-    report = add(commands, "report", make_report, "summary.csv, plots and report.html from records")
+    report = add(commands, "report", make_report, "make summary.csv, plots and report.html from records")
     report.add_argument("dir", type=Path)
     check = add(
-        commands, "check", check_machines, "whether the machines of an inventory are ready; changes nothing"
+        commands,
+        "check",
+        check_machines,
+        "check whether the machines of an inventory are ready; changes nothing",
     )
     check.add_argument("inventory", help="file, see Documentation/real-hosts.rst")
-    add_ns2(add(commands, "ns2", ns2_reference, "a scenario's runs by ns-2, as a reference file beside ours"))
-    judge = add(commands, "judge", judge_results, "drawn runs that stall or lose to a single path")
+    add_ns2(add(commands, "ns2", ns2_reference, "run a scenario in ns-2 and write a reference file"))
+    judge = add(
+        commands, "judge", judge_results, "name random runs that stall or are slower than a single path"
+    )
     judge.add_argument("dir", type=Path)
     judge.add_argument(
-        "--behind", action="store_true", help="print only the seeds of the races that are lost"
+        "--behind", action="store_true", help="print only the seeds in which a single path was faster"
     )
-    add_fuzz(add(commands, "fuzz", fuzz_kernel, "a hostile peer, or program, drawn from seeds"))
-    add_cost(add(commands, "cost", count_cost, "instructions and cycles of a packet, a SACK and a transfer"))
-    add_evidence(add(commands, "evidence", evidence, "tables of README and Documentation from their runs"))
-    compare = add(commands, "compare", compare_results, "two results side by side")
+    add_fuzz(
+        add(commands, "fuzz", fuzz_kernel, "fuzz the kernel by a hostile peer or program, drawn from seeds")
+    )
+    add_cost(
+        add(commands, "cost", count_cost, "count instructions and cycles of a packet, a SACK and a transfer")
+    )
+    add_evidence(
+        add(commands, "evidence", evidence, "make the tables of README and Documentation from their runs")
+    )
+    compare = add(commands, "compare", compare_results, "compare two results")
     compare.add_argument("a", type=Path)
     compare.add_argument("b", type=Path)
     return top
@@ -93,13 +108,13 @@ def add_choice(choice_parser: argparse.ArgumentParser) -> None:
     """Options that say which runs are meant."""
     option = choice_parser.add_argument
     option("scenarios", nargs="+", metavar="SCENARIO", help="name, or path of a .toml file")
-    option("--place", default="uml", help="where runs happen (default: uml)")
-    there = "in places netns and remote: what runs there"
+    option("--place", default="uml", help="place of the runs (default: uml)")
+    there = "in places netns and remote: the running kernel"
     option("--kernel", type=flavours, help=f"stock, patched or stock,patched (default; {there})")
     option("--base", help=f"kernel base (default: {USUAL_BASE}; {there})")
-    option("--peer", metavar="FLAVOUR-BASE", help="kernel of host2 where it is another, such as stock-6.1")
-    option("--inventory", metavar="FILE", help="the machines of place remote")
-    option("--build", choices=BUILDS, default="plain", help="debug: kernels that check themselves, slower")
+    option("--peer", metavar="FLAVOUR-BASE", help="kernel of host2 if different, such as stock-6.1")
+    option("--inventory", metavar="FILE", help="inventory of the machines, for place remote")
+    option("--build", choices=BUILDS, default="plain", help="debug: kernels with runtime checks, slower")
     option("--set", action="append", default=[], metavar="FACTOR=VALUE[,VALUE]", help="values of a factor")
     option("--repeat", type=whole(1), help="seeds per cell (default: the scenario's)")
     option("--first-seed", type=whole(0), default=1)
@@ -110,9 +125,11 @@ def add_choice(choice_parser: argparse.ArgumentParser) -> None:
 def add_run(run_parser: argparse.ArgumentParser) -> None:
     add_choice(run_parser)
     option = run_parser.add_argument
-    option("--jobs", type=whole(1), help="runs at a time (default: number of CPUs)")
+    option("--jobs", type=whole(1), help="parallel runs (default: number of CPUs)")
     option("--dry-run", action="store_true", help="print every command of every run and stop")
-    option("--resume", action="store_true", help="keep good records of the same runs, do the others")
+    option(
+        "--resume", action="store_true", help="keep successful records of the same runs, execute the others"
+    )
 
 
 def add_ns2(ns2_parser: argparse.ArgumentParser) -> None:
@@ -121,11 +138,11 @@ def add_ns2(ns2_parser: argparse.ArgumentParser) -> None:
     option("--set", action="append", default=[], metavar="FACTOR=VALUE[,VALUE]", help="values of a factor")
     option("--repeat", type=whole(1), help="seeds per cell (default: the scenario's)")
     option("--first-seed", type=whole(0), default=1)
-    option("--jobs", type=whole(1), help="runs at a time (default: number of CPUs)")
-    option("--variant", metavar="NAME[,NAME]", help="of the scenario's variants (default: all)")
+    option("--jobs", type=whole(1), help="parallel runs (default: number of CPUs)")
+    option("--variant", metavar="NAME[,NAME]", help="variants to run (default: all)")
     senders = (
-        "sender, may be given again (default: CMT or one per path where the paths are shared, else Caro's two"
-        " and one that counts its window as the kernel does)"
+        "sender; repeatable (default: CMT or one per path where the paths are shared, else Caro's two and one"
+        " that counts cwnd as the kernel does)"
     )
     option("--agent", action="append", metavar="CLASS[:VARIABLE=VALUE,...]", help=senders)
     option("--out", type=Path, required=True, metavar="CSV", help="file to write")
@@ -133,14 +150,14 @@ def add_ns2(ns2_parser: argparse.ArgumentParser) -> None:
 
 def add_fuzz(fuzz_parser: argparse.ArgumentParser) -> None:
     option = fuzz_parser.add_argument
-    option("--seed", type=whole(0), help="this one alone")
-    option("--seeds", metavar="A-B", help="from A to B (default: 1-20)")
-    option("--minutes", type=whole(1), help="seeds from --seed on, or 1, until so long has passed")
+    option("--seed", type=whole(0), help="a single seed")
+    option("--seeds", metavar="A-B", help="seeds A to B (default: 1-20)")
+    option("--minutes", type=whole(1), help="run seeds from --seed (or 1) on for this time")
     option("--kernel", choices=FLAVOURS, default="patched")
-    option("--build", choices=("debug", "uml"), default="debug", help="debug: the kernel checks itself")
+    option("--build", choices=("debug", "uml"), default="debug", help="debug: the kernel with runtime checks")
     option("--local", action="store_true", help="a hostile program instead of a hostile peer")
-    option("--jobs", type=whole(1), default=1, help="kernels at a time (default: 1)")
-    option("--out", type=Path, metavar="FILE", help="record of all seeds as JSON")
+    option("--jobs", type=whole(1), default=1, help="parallel kernels (default: 1)")
+    option("--out", type=Path, metavar="FILE", help="write a record of all seeds as JSON")
 
 
 def add_cost(cost_parser: argparse.ArgumentParser) -> None:
@@ -149,31 +166,51 @@ def add_cost(cost_parser: argparse.ArgumentParser) -> None:
         "--kind",
         action="append",
         default=[],
-        help="data, heartbeat, sack, ...; may be given again (default: all)",
+        help="data, heartbeat, sack, ...; repeatable (default: all)",
     )
-    option("--chunks", type=whole(100), default=40000, help="largest number outstanding (default: 40000)")
+    option(
+        "--chunks",
+        type=whole(100),
+        default=40000,
+        help="largest number of outstanding chunks (default: 40000)",
+    )
     option("--repeat", type=whole(1), default=1, help="boots that count instructions, per case and kernel")
-    option("--times", type=whole(0), default=5, help="boots that take the time (default: 5)")
-    option("--functions", type=whole(0), default=0, metavar="N", help="print those that differ most")
-    option("--json", type=Path, metavar="FILE", help="record with the functions of each case")
+    option("--times", type=whole(0), default=5, help="boots that measure time (default: 5)")
+    option(
+        "--functions", type=whole(0), default=0, metavar="N", help="print the N functions that differ most"
+    )
+    option("--json", type=Path, metavar="FILE", help="write a record with the functions of each case")
 
 
 def add_evidence(evidence_parser: argparse.ArgumentParser) -> None:
     option = evidence_parser.add_argument
     option(
-        "--only", nargs="+", default=[], metavar="RUNS", help="these sets of runs of testbed/evidence.toml"
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="RUNS",
+        help="only these sets of runs of testbed/evidence.toml",
     )
-    option("--jobs", type=whole(1), help="runs at a time (default: number of CPUs)")
-    option("--out", type=Path, default=Path("results/evidence"), help="records (default: results/evidence)")
+    option("--jobs", type=whole(1), help="parallel runs (default: number of CPUs)")
+    option(
+        "--out",
+        type=Path,
+        default=Path("results/evidence"),
+        help="folder of the records (default: %(default)s)",
+    )
     what = evidence_parser.add_mutually_exclusive_group()
-    what.add_argument("--quick", action="store_true", help="repeat a part and compare it with the summaries")
-    what.add_argument("--check", action="store_true", help="compare pages, summaries and series; no kernel")
-    what.add_argument("--write", action="store_true", help="write the pages from the summaries; no runs")
     what.add_argument(
-        "--accept", action="store_true", help="take over the pages' numbers that are from no record"
+        "--quick", action="store_true", help="repeat some runs and compare them with the summaries"
     )
-    what.add_argument("--pack", type=Path, metavar="FILE", help="all records into one .tar.xz")
-    what.add_argument("--verify", type=Path, metavar="FILE", help="whether such a file has the records")
+    what.add_argument(
+        "--check", action="store_true", help="compare pages, summaries and series; without kernels"
+    )
+    what.add_argument("--write", action="store_true", help="write the pages from the summaries; without runs")
+    what.add_argument(
+        "--accept", action="store_true", help="accept the pages' numbers that are from no record"
+    )
+    what.add_argument("--pack", type=Path, metavar="FILE", help="pack all records into one .tar.xz")
+    what.add_argument("--verify", type=Path, metavar="FILE", help="check whether such a file has the records")
 
 
 def list_scenarios(_: argparse.Namespace) -> int:
@@ -198,7 +235,7 @@ def show_scenario(options: argparse.Namespace) -> int:
 
 def specs_of(options: argparse.Namespace) -> list[RunSpec]:
     if (options.place == "remote") != bool(options.inventory):
-        raise LabError("--inventory: expected the machines' file with --place remote, and only there")
+        raise LabError("--inventory: expected an inventory file with --place remote, and only there")
     kernels: tuple[str, ...] = FLAVOURS
     base = USUAL_BASE
     if not (options.kernel and options.base):
@@ -280,7 +317,7 @@ def dry_run(specs: list[RunSpec]) -> int:
         linux = f"$(tools/build/kernel --base {spec.base} --flavour {spec.kernel}{variant})/linux"
         command = get(spec.place).command(spec, made.steady, "LINUX", "FOLDER")
         start = shlex.join(command).replace("LINUX", f'"{linux}"').replace("FOLDER", '"$folder"')
-        print(f"\n## {spec.run_id}\n{start} </dev/null\n# which does, inside:")
+        print(f"\n## {spec.run_id}\n{start} </dev/null\n# which executes, inside:")
         print("\n".join(run_plan.listing(made)))
     return 0
 

@@ -24,34 +24,49 @@ IMAGES = "one of tools/build/image --help (default: %(default)s)"
 
 def parser() -> argparse.ArgumentParser:
     top = Parser(
-        prog="vm", description="Virtual machines with Debian and its stock kernel, or another kernel."
+        prog="vm", description="Run virtual machines with Debian and its stock kernel, or another kernel."
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     run = commands.add_parser(
-        "run", help="start, run a script in the first one, end; exits as the script does"
+        "run", help="start, run a script in the first machine, stop; exits with the script's status"
     )
-    up = commands.add_parser("up", help="start, print how to get in, stay until interrupted")
+    up = commands.add_parser("up", help="start, print how to log in, run until interrupted")
     rates = commands.add_parser(
-        "limits", help="measure wake-ups, round trips and packets per second of a pair"
+        "limits", help="measure wake-ups, round trips and packets per second between two machines"
     )
     for one in (run, up, rates):
         option = one.add_argument
         option("--image", default="debian-12-6.1", help=IMAGES)
-        option("--kernel", type=Path, metavar="DIR", help="boot DIR/bzImage, which needs no modules, instead")
-        option("--machines", type=whole(1), default=1, help="vm1, vm2, ... (default: 1)")
-        option("--nics", metavar="MODEL[,MODEL]", help="their cards: " + ", ".join(MODELS))
-        option("--copy", type=Path, action="append", default=[], metavar="FILE", help="into /root of each")
-        option("--lean", action="store_true", help="with sshd and nothing else: starts sooner")
+        option(
+            "--kernel", type=Path, metavar="DIR", help="boot DIR/bzImage, a kernel without modules, instead"
+        )
+        option("--machines", type=whole(1), default=1, help="number of machines vm1, vm2, ... (default: 1)")
+        option("--nics", metavar="MODEL[,MODEL]", help="network cards: " + ", ".join(MODELS))
+        option(
+            "--copy",
+            type=Path,
+            action="append",
+            default=[],
+            metavar="FILE",
+            help="copy to /root of each machine; repeatable",
+        )
+        option("--lean", action="store_true", help="start sshd only, which is faster")
         option("--memory", type=whole(128), default=768, metavar="MB")
-    own = commands.add_parser("site", help="a scenario's machines, set up as one's own, for place remote")
-    own.add_argument("scenario", help="name, or path of a .toml file: its topology counts")
-    own.add_argument("--kernel", choices=FLAVOURS, default="stock", help="of host1 (default: stock)")
-    own.add_argument("--base", default=USUAL_BASE, help="of host1's kernel (default: %(default)s)")
-    own.add_argument("--build", choices=BUILDS, default="debian", help="default: the distribution's own")
-    own.add_argument("--peer", metavar="FLAVOUR-BASE", help="kernel of host2 where it is another")
+    own = commands.add_parser(
+        "site", help="start a scenario's machines, configured like physical hosts, for place remote"
+    )
+    own.add_argument("scenario", help="name, or path of a .toml file; only its topology is used")
+    own.add_argument("--kernel", choices=FLAVOURS, default="stock", help="kernel of host1 (default: stock)")
+    own.add_argument("--base", default=USUAL_BASE, help="base of host1's kernel (default: %(default)s)")
+    own.add_argument(
+        "--build", choices=BUILDS, default="debian", help="kernel build (default: the distribution's own)"
+    )
+    own.add_argument("--peer", metavar="FLAVOUR-BASE", help="kernel of host2 if different")
     rates.set_defaults(machines=2, nics=",".join(MODELS))
-    run.add_argument("--limit", type=whole(1), default=600, metavar="S", help="of the script (default: 600)")
-    run.add_argument("script", type=Path, help="runs as root in /root; from there `ssh vm2` does not lead on")
+    run.add_argument(
+        "--limit", type=whole(1), default=600, metavar="S", help="time limit of the script (default: 600)"
+    )
+    run.add_argument("script", type=Path, help="runs as root in /root; cannot reach the others by ssh")
     return top
 
 

@@ -94,9 +94,9 @@ def test_no_path_at_all() -> None:
         (["check", "no-such"], "--inventory no-such: cannot be read"),
         (
             ["run", "demo", "--place", "remote"],
-            "--inventory: expected the machines' file",
+            "--inventory: expected an inventory file",
         ),
-        (["run", "demo", "--inventory", "x"], "--inventory: expected the machines' file"),
+        (["run", "demo", "--inventory", "x"], "--inventory: expected an inventory file"),
         (["run", "demo", "--place", "remote", "--inventory", "no-such"], "no-such: cannot be read"),
         (["run", "demo", "--peer", "stock"], "peer: got 'stock', expected FLAVOUR-BASE, such as stock-6.1"),
         (["run", "demo", "--peer", "stock-6.1"], "--peer: got 'stock-6.1', expected none in place uml"),

@@ -140,7 +140,7 @@ def judged(folder: Path, *records: dict[str, Any]) -> tuple[list[str], str]:
 def test_a_wait_without_a_reason_is_a_complaint(tmp_path: Path) -> None:
     told, counted = judged(tmp_path, record(spec()), record(spec(), gap_s=4))
     assert len(told) == 1 and "flow1: nothing arrived for 4.00 s at 2.00 s; explained: pace" in told[0]
-    assert counted == "2 runs, 0 races; 1 complaints"
+    assert counted == "2 runs, 0 comparisons; 1 complaints"
 
 
 def test_the_same_wait_in_an_outage_is_none(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_the_best_path_alone_is_the_measure(tmp_path: Path) -> None:
     slow = [record(whole, 8.9), record(alone[0], 10), record(alone[1], 5)]
     told, counted = judged(tmp_path, *slow)
     assert len(told) == 1 and "8.900 Mbit/s over all paths, 10.000 over path1: 0.89 of it" in told[0]
-    assert counted == "3 runs, 1 races, least 0.890; 1 complaints"
+    assert counted == "3 runs, 1 comparisons, lowest 0.890; 1 complaints"
     assert judged(tmp_path, record(whole, 9.1))[0] == []
 
 
@@ -171,7 +171,7 @@ def test_the_means_over_the_series_of_losses_count(tmp_path: Path) -> None:
     whole = [cmt.with_losses(spec(), losses) for losses in (0, 1)]
     alone = [cmt.alone(one, "path1") for one in whole]
     records = [record(whole[0], 8), record(whole[1], 10), record(alone[0], 9), record(alone[1], 9)]
-    assert judged(tmp_path, *records)[1] == "4 runs, 1 races, least 1.000; 0 complaints"
+    assert judged(tmp_path, *records)[1] == "4 runs, 1 comparisons, lowest 1.000; 0 complaints"
     worse = [record(whole[0], 8), record(whole[1], 8), record(alone[0], 9), record(alone[1], 9)]
     assert "0.89 of it, expected at least 0.9 (means of 2 series of losses)" in judged(tmp_path, *worse)[0][0]
     assert lab("judge", "--behind", str(tmp_path)).stdout == "1\n"
@@ -188,7 +188,7 @@ def test_the_command_tells_and_fails(tmp_path: Path) -> None:
     judged(tmp_path, record(spec()))
     assert (lab("judge", str(tmp_path)).returncode, lab("judge", str(tmp_path)).stdout) == (
         0,
-        "1 runs, 0 races; 0 complaints\n",
+        "1 runs, 0 comparisons; 0 complaints\n",
     )
     judged(tmp_path, record(spec(), gap_s=4))
     assert lab("judge", str(tmp_path)).returncode == 1

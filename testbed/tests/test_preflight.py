@@ -124,12 +124,12 @@ WRONG: list[tuple[Break, str]] = [
     (probe("router", netem=False), "router: the kernel 6.12.90 has no netem (CONFIG_NET_SCH_NETEM)"),
     (
         put("host1", "way_back", value={"dev": "eth1"}),
-        "host1: the connection to 192.168.0.1 runs over eth1, which is to be tested; reach the machine by"
+        "host1: the connection to 192.168.0.1 runs over the tested interface eth1; reach the machine by"
         " another address",
     ),
     (
         put("router", "ssh", value=["10.2.2.1", "5000", "10.2.2.254", "22"]),
-        "router: the connection to 10.2.2.254 runs over to22, which is to be tested; reach the machine by"
+        "router: the connection to 10.2.2.254 runs over the tested interface to22; reach the machine by"
         " another address",
     ),
     (
@@ -154,7 +154,7 @@ WRONG: list[tuple[Break, str]] = [
     ),
     (
         put("host1", "paths", 1, "bound", value={"dev": "eth1"}),
-        "path 2 ipv4: host1: what 10.2.1.1 sends to 10.2.2.1 leaves by eth1, not eth2; ip rule add from"
+        "path 2 ipv4: host1: packets from 10.2.1.1 to 10.2.2.1 leave by eth1, not eth2; ip rule add from"
         " 10.2.1.1 table 102; ip route add default via GATEWAY dev eth2 table 102",
     ),
     (
@@ -168,7 +168,7 @@ WRONG: list[tuple[Break, str]] = [
     ),
     (
         put("router", "interfaces", "to11", "qdiscs", value=["netem"]),
-        "path 1 ipv4: router: to11 has a qdisc of its own (netem); remove it: tc qdisc del dev to11 root",
+        "path 1 ipv4: router: to11 has its own qdisc (netem); remove it: tc qdisc del dev to11 root",
     ),
     (
         put("router", "interfaces", "to12", "forwarding", value="0"),
@@ -188,7 +188,7 @@ WRONG: list[tuple[Break, str]] = [
     ),
     (
         lambda seen: seen.clocks.update(host2=(0.3, 0.05)),  # type: ignore[attr-defined]
-        "host2: clock +300.000 ms from ours, known to 50.000 ms, kept in step by a daemon; expected"
+        "host2: clock +300.000 ms from ours, error 50.000 ms, synchronised by a daemon; expected"
         " 20 ms at most",
     ),
 ]
@@ -210,8 +210,8 @@ NOTED: list[tuple[Break, str]] = [
         "a packet filter is active",
     ),
     (put("host2", "conntrack", value=True), "connection tracking is on"),
-    (put("host2", "clock", value={"kept": False}), "kept in step by no daemon"),
-    (probe("host1", clocksource="hpet"), "time comes from hpet, slow to read"),
+    (put("host2", "clock", value={"kept": False}), "not synchronised"),
+    (probe("host1", clocksource="hpet"), "the clock source is hpet, slow to read"),
     (probe("router", netem_seed=False), "takes no seed, so no random losses"),
     (put("host1", "interfaces", "eth1", "offloads", value=["gro"]), "offloads that a run may turn off"),
 ]
@@ -242,7 +242,7 @@ WITHOUT_ROUTER = FILE.replace("ROUTER_", "#ROUTER_")
     ("file", "damage", "run", "complaint"),
     [
         (FILE, probe("host1", settings=["cmt"]), spec(), "host1: the kernel 6.12.90 does not have"),
-        (FILE, probe("host2", release="6.1.2"), spec(), "host2: its kernel is 6.1.2, not 6.12; give --peer"),
+        (FILE, probe("host2", release="6.1.2"), spec(), "host2: its kernel is 6.1.2, not 6.12; set --peer"),
         (FILE, probe("host1", settings=["rtx_policy"]), spec("jungmaier"), "has no setting net.sctp."),
         (
             FILE,
@@ -257,7 +257,7 @@ WITHOUT_ROUTER = FILE.replace("ROUTER_", "#ROUTER_")
             "mtu 1500, but eth2 of host2 has 1400",
         ),
         (FILE, probe("router"), spec("failover-three"), "3 paths, but hosts has 2; add NETIF_3"),
-        (FILE, probe("router"), spec(build="debug"), "--build debug: the kernels are those that run there"),
+        (FILE, probe("router"), spec(build="debug"), "--build debug: the machines' running kernels are used"),
         (WITHOUT_ROUTER, probe("host1"), spec("failover-carrier"), "carrier-down needs a router"),
     ],
 )

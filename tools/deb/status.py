@@ -116,7 +116,7 @@ def notes(host: Host) -> Iterator[str]:
         yield f"there is no multipath module for {host.release}: see `dkms status` and `dkms autoinstall`"
     if host.loaded and not built_in and host.loaded_version != host.disk.version:
         which = f"version {host.loaded_version}" if host.loaded_version else "the stock one"
-        yield f"the SCTP that is loaded is {which}, not what is on disk now; {LOADED_STAYS}"
+        yield f"the loaded SCTP is {which}, not the one on disk; {LOADED_STAYS}"
     for line in host.bans:
         yield f"modprobe.d(5) has {line!r}: SCTP is not loaded at boot; remove the line if you want it"
     if host.secure_boot and host.disk.version and not multipath(host):
@@ -127,7 +127,7 @@ def notes(host: Host) -> Iterator[str]:
     if host.disk.source and newer(host.point, host.disk.source):
         yield (
             f"the module has the SCTP of Linux {host.disk.source}, this kernel is {host.point}: "
-            "what was corrected in between is not in it; look for a newer package"
+            "later fixes are missing; look for a newer package"
         )
 
 
@@ -163,10 +163,10 @@ def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(
         prog="sctp-multipath",
-        description="Which SCTP this host runs, which one it would load, how it is set, and what is in the "
-        "way. Changes nothing. Exit code 0: multipath SCTP is loaded, or will be with the next load.",
+        description="Show the loaded SCTP, the one on disk, the settings, and obstacles. Changes nothing. "
+        "Exit code 0: multipath SCTP is loaded, or will be with the next load.",
     )
-    parser.add_argument("--notes", action="store_true", help="only what is in the way")
+    parser.add_argument("--notes", action="store_true", help="show only the obstacles")
     given = parser.parse_args()
     host = look()
     if not given.notes:

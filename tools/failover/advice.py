@@ -26,8 +26,8 @@ def spurious(early: int, lasted_s: float) -> list[str]:
     if not early:
         return []
     return [
-        f"{early} timeouts in the {lasted_s:g} s before the cut, though nothing was lost: the RTO is shorter "
-        "than round trip + SACK delay; lower the peer's SACK delay or raise rto_min"
+        f"{early} spurious timeouts in the {lasted_s:g} s before the cut: the RTO is shorter than RTT + SACK "
+        "delay; lower the peer's SACK delay or raise rto_min"
     ]
 
 
@@ -52,8 +52,8 @@ def of_timers(s: Settings, situation: Situation, peer_rto_min: int) -> Iterator[
         )
     if rtt + s.sack_timeout >= peer_rto_min:
         yield (
-            f"round trip {rtt:g} + sack_timeout {s.sack_timeout} >= the peer's RTO.Min {peer_rto_min}: its "
-            "lone messages can be sent twice; lower sack_timeout here or raise RTO.Min there"
+            f"RTT {rtt:g} + sack_timeout {s.sack_timeout} >= the peer's RTO.Min {peer_rto_min}: its "
+            "lone messages can time out spuriously; lower sack_timeout here or raise RTO.Min there"
         )
     if s.rto_min < floor <= s.rto_max:
         yield (
@@ -63,7 +63,7 @@ def of_timers(s: Settings, situation: Situation, peer_rto_min: int) -> Iterator[
     if s.rto_max < floor:
         yield (
             f"rto_max {s.rto_max} is less than {floor:g} ms, the RTO of a steady path of {rtt:g} ms: "
-            "messages can time out without any loss"
+            "messages can time out spuriously"
         )
 
 
@@ -71,33 +71,33 @@ def of_states(s: Settings) -> Iterator[str]:
     pmr, amr = s.path_max_retrans, s.association_max_retrans
     if s.pf_enable and pmr and s.pf_retrans + 1 >= pmr:
         yield (
-            f"path_max_retrans {pmr} with pf_retrans {s.pf_retrans}: no number of errors is above the one "
-            "and below the other, so the path never becomes PF, and new messages wait for it until error "
+            f"path_max_retrans {pmr} with pf_retrans {s.pf_retrans}: no error count is between them, so the "
+            "path never becomes PF, and new messages wait for it until error "
             f"{pmr + 1}; take 0, or at least {s.pf_retrans + 2}"
         )
     if not s.pf_enable and pmr:
         yield (
-            f"pf_enable 0: after each of the first {pmr} timeouts new messages go to the dead path again and "
-            "wait for the next timeout, which takes twice as long"
+            f"pf_enable 0: after each of the first {pmr} timeouts new messages take the failed path again "
+            "and wait for the next timeout, which takes twice as long"
         )
     if pmr and amr > 2 * pmr:
         yield (
-            f"association_max_retrans {amr} > 2 paths x path_max_retrans {pmr}: with both paths dead the "
-            "association lives on without one; SCTP_ASSOCINFO refuses such a value (EINVAL)"
+            f"association_max_retrans {amr} > 2 paths x path_max_retrans {pmr}: if both paths fail, the "
+            "association outlives them; SCTP_ASSOCINFO refuses such a value (EINVAL)"
         )
     if amr <= pmr:
         yield (
             f"association_max_retrans {amr} <= path_max_retrans {pmr}: the association can end before a path "
-            "has been given up"
+            "fails"
         )
 
 
 def of_return(s: Settings, situation: Situation) -> Iterator[str]:
     reaches_pf = s.pf_enable and s.pf_retrans + 1 < s.path_max_retrans
     if not situation.heartbeats:
-        yield "heartbeats off (SPP_HB_DISABLE): a path that was left, as PF or as INACTIVE, is not used again"
+        yield "HEARTBEATs off (SPP_HB_DISABLE): a failed path (PF or INACTIVE) is not used again"
     elif not s.failover_heartbeat and not reaches_pf:
         yield (
-            "failover_heartbeat 0: the path is left as INACTIVE, and that it works again is noticed up to "
+            "failover_heartbeat 0: the path becomes INACTIVE, and its recovery is detected up to "
             f"hb_interval + 1.5 RTO = {s.hb_interval / 1000:g} s + 1.5 RTO later; set failover_heartbeat 1"
         )

@@ -18,11 +18,11 @@ from failover.situation import Situation
 
 DESCRIPTION = """\
 Predicts, step by step, what an SCTP sender with two paths does when its primary path is cut silently: each
-timeout, when the path is left, when messages leave and arrive over the alternate, when heartbeats go.
-Settings are the kernel's defaults, changed in turn by --from-sysctl, --profile and --set; both ends have
-them. The sender sends a message at fixed intervals, with SCTP_NODELAY, and gets nothing back but SACKs.
-Figures are the typical one of 31 trials that differ in what nobody can know (where the cut falls between
-messages and ticks, the jitter of heartbeats), and the extremes."""
+timeout, the failover, messages that leave and arrive over the alternate path, HEARTBEATs. The settings
+are the kernel's defaults, changed in turn by --from-sysctl, --profile and --set; they apply to both ends.
+The sender sends a message at fixed intervals, with SCTP_NODELAY, and receives nothing but SACKs. Figures
+are the typical one of 31 trials and the extremes. The trials differ in unknown quantities (the time of
+the cut relative to messages and ticks, the jitter of HEARTBEATs)."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -64,15 +64,25 @@ def parser() -> argparse.ArgumentParser:
     option = made.add_argument
     ms = positive(0, 60000)
     option("--from-sysctl", action="store_true", help="start from this host's /proc/sys/net/sctp")
-    option("--profile", type=Path, metavar="FILE", help="settings of a file in sysctl.d form")
+    option("--profile", type=Path, metavar="FILE", help="settings from a file in the format of sysctl.d(5)")
     option("--set", action="append", default=[], metavar="KEY=VALUE", help="one setting; may be repeated")
-    option("--rtt", type=ms, default=40.0, metavar="MS", help="round trip of the primary path (40)")
-    option("--alternate-rtt", type=ms, metavar="MS", help="of the alternate (as the primary)")
+    option("--rtt", type=ms, default=40.0, metavar="MS", help="RTT of the primary path (40)")
+    option("--alternate-rtt", type=ms, metavar="MS", help="RTT of the alternate path (as the primary)")
     option("--interval", type=ms, default=20.0, metavar="MS", help="time between messages (20)")
-    option("--size", type=count(1, 1400), default=100, metavar="BYTES", help="of a message (100)")
-    option("--sack-delay", type=count(0, 500), metavar="MS", help="the peer's, 0: none (its sack_timeout)")
+    option("--size", type=count(1, 1400), default=100, metavar="BYTES", help="size of a message (100)")
+    option(
+        "--sack-delay",
+        type=count(0, 500),
+        metavar="MS",
+        help="SACK delay of the peer, 0: none (sack_timeout)",
+    )
     option("--sack-freq", type=count(2, 100), default=2, metavar="N", help="packets per SACK of the peer (2)")
-    option("--peer-rto-min", type=count(1, LONGEST_MS), metavar="MS", help="for warnings (its rto_min)")
+    option(
+        "--peer-rto-min",
+        type=count(1, LONGEST_MS),
+        metavar="MS",
+        help="RTO.Min of the peer, for warnings (rto_min)",
+    )
     option("--no-heartbeats", action="store_true", help="the application turns them off (SPP_HB_DISABLE)")
     option("--both", action="store_true", help="the alternate path is cut as well")
     option("--heal", type=positive(0, 86400), metavar="S", help="the path works again after S seconds")

@@ -28,7 +28,7 @@ def steps(found: Prediction, fancy: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD if fancy else box.ASCII2, header_style="bold")
     table.add_column("after the cut\n(s)", justify="right")
     table.add_column("path")
-    table.add_column("what happens")
+    table.add_column("event")
     table.add_row("0.000", "primary", f"cut; SRTT {found.srtt_ms:g} ms, RTO {found.rto_ms:g} ms")
     for one in found.steps:
         table.add_row(f"{one.t:.3f}", one.path, one.what)
@@ -43,7 +43,9 @@ def times(found: Prediction, situation: Situation) -> list[str]:
         f"path left         {ranged(found.leaves_s)}: new messages leave over the alternate",
     ]
     if situation.heal_s is not None:
-        lines.append(f"return            {ranged(found.returns_s)}: they leave over the primary again")
+        lines.append(
+            f"return            {ranged(found.returns_s)}: new messages leave over the primary again"
+        )
     if found.lost_s:
         lines.append(f"association ends  {ranged(found.lost_s)}: Association.Max.Retrans")
     return lines

@@ -14,7 +14,7 @@ static void parse_one(const char *option, const char *text, struct address *out)
 	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM }, *found;
 
 	if (getaddrinfo(text, NULL, &hints, &found) != 0)
-		fail(EXIT_USAGE, "%s: '%s' is no address; expected numeric IPv4 or IPv6 addresses, separated by commas",
+		fail(EXIT_USAGE, "%s: '%s' is not an address; expected numeric IPv4 or IPv6 addresses, separated by commas",
 		     option, text);
 	memset(out, 0, sizeof(*out));
 	memcpy(&out->sock, found->ai_addr, found->ai_addrlen);

@@ -53,7 +53,7 @@ static void set_multipath(int fd, int name, int64_t value, const char *option)
 	if (value == NOT_GIVEN || setsockopt(fd, IPPROTO_SCTP, name, &setting, sizeof(setting)) == 0)
 		return;
 	if (errno == ENOPROTOOPT)
-		fail(EXIT_USAGE, "%s: this kernel does not know it; " NEEDS_PATCHES, option);
+		fail(EXIT_USAGE, "%s: not supported by this kernel; " NEEDS_PATCHES, option);
 	fail(EXIT_USAGE, "%s: refused by the kernel: %s", option, strerror(errno));
 }
 

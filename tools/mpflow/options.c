@@ -46,7 +46,7 @@ const char *const cmt_sack_names[] = { "standard", "delayed", "per-path", NULL }
 
 static const struct option_row rows[] = {
 	{ "--bind", "A[,B...]", ADDRESSES, BOTH, false, AT(bind), 0, 0, NULL,
-	  "own addresses; no others are told to the peer" },
+	  "local addresses; no others are announced to the peer" },
 	{ "--to", "A[,B...]", ADDRESSES, ROLE_SEND, false, AT(to), 0, 0, NULL, "the receiver's addresses" },
 	{ "--port", "P", NUMBER, BOTH, false, AT(port), 1, 65535, NULL, "the receiver's port" },
 	{ "--proto", "NAME", NAME, BOTH, false, AT(proto), 0, 0, proto_names,
@@ -57,7 +57,7 @@ static const struct option_row rows[] = {
 	{ "--duration", "S", SECONDS, ROLE_SEND, false, AT(duration_ns), 0, 1000000, NULL,
 	  "send for S seconds" },
 	{ "--at", "T[,T...]", MOMENTS, ROLE_SEND, false, 0, 0, 1000000, NULL,
-	  "one message at each of these seconds after the connection" },
+	  "one message at each of these times, in seconds after the connection is up" },
 	{ "--size", "BYTES", NUMBER, ROLE_SEND, false, AT(size), HEADER_SIZE, MESSAGE_MAX, NULL,
 	  "message size (1400)" },
 	{ "--interval-us", "N", NUMBER, ROLE_SEND, false, AT(interval_us), 1, 3600000000LL, NULL,
@@ -66,9 +66,9 @@ static const struct option_row rows[] = {
 	  "use N streams in turn (1)" },
 	{ "--unordered", NULL, FLAG, ROLE_SEND, true, AT(unordered), 0, 0, NULL, "unordered delivery" },
 	{ "--seed", "N", NUMBER, ROLE_SEND, false, AT(seed), 0, INT64_MAX, NULL,
-	  "content of the messages (1)" },
+	  "seed of the messages' content (1)" },
 	{ "--primary", "A", ADDRESSES, ROLE_SEND, true, AT(primary), 0, 0, NULL,
-	  "peer address to use first" },
+	  "peer address to make the primary path" },
 	{ "--count", "N", NUMBER, ROLE_RECV, false, AT(count), 1, 1024, NULL,
 	  "end after N transfers, at once or in turn (1)" },
 	{ "--messages-log", NULL, FLAG, ROLE_RECV, false, AT(messages_log), 0, 0, NULL,
@@ -80,10 +80,10 @@ static const struct option_row rows[] = {
 	{ "--timeout", "S", SECONDS, BOTH, false, AT(timeout_ns), 0, 10000000, NULL,
 	  "give up after S seconds" },
 	{ "--clock-offset-us", "N", NUMBER, BOTH, false, AT(clock_offset_us), -OFFSET_MAX, OFFSET_MAX, NULL,
-	  "add this to the clock: N is how far the peer's is ahead" },
+	  "add this to the clock: N is the lead of the peer's clock" },
 	{ "--sndbuf", "BYTES", NUMBER, BOTH, false, AT(sndbuf), 1, INT32_MAX / 2, NULL, "send buffer" },
 	{ "--rcvbuf", "BYTES", NUMBER, BOTH, false, AT(rcvbuf), 1, INT32_MAX / 2, NULL, "receive buffer" },
-	{ "--nodelay", NULL, FLAG, BOTH, false, AT(nodelay), 0, 0, NULL, "switch Nagle's algorithm off" },
+	{ "--nodelay", NULL, FLAG, BOTH, false, AT(nodelay), 0, 0, NULL, "turn Nagle's algorithm off" },
 	{ "--rto-initial", "MS", NUMBER, BOTH, true, AT(rto_initial), 1, 86400000, NULL,
 	  "first retransmission timeout" },
 	{ "--rto-min", "MS", NUMBER, BOTH, true, AT(rto_min), 1, 86400000, NULL, "its lower bound" },
@@ -98,15 +98,15 @@ static const struct option_row rows[] = {
 	  "SACK after N packets at the latest" },
 	{ "--max-burst", "N", NUMBER, BOTH, true, AT(max_burst), 0, 65535, NULL, "Max.Burst" },
 	{ "--rtx-policy", "NAME", NAME, BOTH, true, AT(rtx_policy), 0, 0, rtx_policy_names,
-	  "where retransmissions go: kernel, same, alternate, fr-same-rto-alt, ssthresh..." },
+	  "path of retransmissions: kernel, same, alternate, fr-same-rto-alt, ssthresh..." },
 	{ "--failover-heartbeat", "0|1", NUMBER, BOTH, true, AT(failover_heartbeat), 0, 1, NULL,
-	  "1: probe a path that has failed at once, then once per RTO" },
+	  "1: probe a failed path at once, then once per RTO" },
 	{ "--dormant-policy", "NAME", NAME, BOTH, true, AT(dormant_policy), 0, 0, dormant_policy_names,
-	  "where data goes when all paths have failed: kernel, hop, primary or last" },
+	  "path for data when all paths have failed: kernel, hop, primary or last" },
 	{ "--cmt", "NAME", NAME, BOTH, true, AT(cmt), 0, 0, cmt_names,
-	  "new data over all paths at once: off or base; usrsctp: rpv1, rpv2 too" },
+	  "new data over all paths at once: off or base; usrsctp: also rpv1, rpv2" },
 	{ "--cmt-sack", "NAME", NAME, BOTH, true, AT(cmt_sack), 0, 0, cmt_sack_names,
-	  "what then answers data: standard, delayed or per-path" },
+	  "SACKs for data over several paths: standard, delayed or per-path" },
 	{ "--sockopt", "LEVEL:OPTION:HEX", RAW, BOTH, false, 0, 0, 0, NULL,
 	  "any socket option, before connect or listen; repeatable" },
 };
@@ -118,7 +118,7 @@ static noreturn void help(void)
 	puts("usage: mpflow send --bind A[,B...] --to A[,B...] --port P\n"
 	     "                   (--bytes N | --messages N | --duration S | --at T[,T...]) [option...]\n"
 	     "       mpflow recv --bind A[,B...] --port P [option...]\n"
-	     "Sends checked messages over SCTP, TCP or MPTCP and says what arrived when, as JSON lines.\n");
+	     "Sends messages over SCTP, TCP or MPTCP, verifies their content and reports delivery times, as JSON lines.\n");
 	for (size_t i = 0; i < ROWS; i++) {
 		char left[64];
 
@@ -126,7 +126,7 @@ static noreturn void help(void)
 		printf("  %-28s %s%s\n", left, rows[i].help,
 		       rows[i].roles == BOTH ? "" : rows[i].roles == ROLE_SEND ? " [send]" : " [recv]");
 	}
-	puts("\nExit status: 0 all well, 1 transfer failed or content wrong, 2 bad usage. See mpflow(1).");
+	puts("\nExit status: 0 success, 1 transfer failed or content wrong, 2 bad usage. See mpflow(1).");
 	exit(EXIT_OK);
 }
 
@@ -138,7 +138,7 @@ static int64_t parse_number(const struct option_row *row, const char *text)
 	errno = 0;
 	value = strtoll(text, &end, 10);
 	if (!isdigit((unsigned char)text[text[0] == '-' && row->min < 0]) || *end || errno || value < row->min || value > row->max)
-		fail(EXIT_USAGE, "%s: '%s' is not possible; expected a whole number from %" PRId64 " to %" PRId64,
+		fail(EXIT_USAGE, "%s: '%s' is invalid; expected a whole number from %" PRId64 " to %" PRId64,
 		     row->name, text, row->min, row->max);
 	return value;
 }
@@ -150,7 +150,7 @@ static int64_t parse_time(const struct option_row *row, const char *text, double
 	double value = strtod(text, &end);
 
 	if (!(isdigit((unsigned char)text[0]) || text[0] == '.') || *end || !(value >= least && value <= row->max))
-		fail(EXIT_USAGE, "%s: '%s' is not possible; expected seconds from %g to %" PRId64,
+		fail(EXIT_USAGE, "%s: '%s' is invalid; expected seconds from %g to %" PRId64,
 		     row->name, text, least, row->max);
 	return (int64_t)(value * 1e6 + 0.5) * 1000;
 }
@@ -165,7 +165,7 @@ static void parse_moments(const struct option_row *row, const char *text, struct
 		if (o->moments == MOMENTS_MAX)
 			fail(EXIT_USAGE, "%s: expected %d at most", row->name, MOMENTS_MAX);
 		if (o->moments > 0 && moment < o->moment_ns[o->moments - 1])
-			fail(EXIT_USAGE, "%s: %s comes too late; expected them in ascending order", row->name, one);
+			fail(EXIT_USAGE, "%s: %s is out of order; expected times in ascending order", row->name, one);
 		o->moment_ns[o->moments++] = moment;
 	}
 	free(copy);
@@ -226,7 +226,7 @@ static void parse_raw(const struct option_row *row, const char *text, struct opt
 	raw->level = parse_level(level);
 	raw->name = name && *name ? strtol(name, &end, 0) : -1;
 	if (raw->level < 0 || raw->name < 0 || *end || !rest || !parse_hex(rest, raw))
-		fail(EXIT_USAGE, "%s: '%s' is not possible; expected LEVEL:OPTION:HEX, e.g. sctp:20:0000000008000000 "
+		fail(EXIT_USAGE, "%s: '%s' is invalid; expected LEVEL:OPTION:HEX, e.g. sctp:20:0000000008000000 "
 		     "(level: number, socket, ip, ipv6, tcp, sctp or mptcp; HEX: the bytes of the value in memory)",
 		     row->name, text);
 	o->raw_count++;
@@ -301,7 +301,7 @@ static void check_together(const struct options *o, const bool *given)
 		      (o->moments > 0);
 
 	if (o->bind.count == 0)
-		fail(EXIT_USAGE, "--bind: missing; expected the own addresses to use, e.g. 192.0.2.1,198.51.100.1");
+		fail(EXIT_USAGE, "--bind: missing; expected the local addresses to use, e.g. 192.0.2.1,198.51.100.1");
 	if (o->role == ROLE_SEND && o->to.count == 0)
 		fail(EXIT_USAGE, "--to: missing; expected the receiver's addresses");
 	if (o->port == NOT_GIVEN)
@@ -309,10 +309,10 @@ static void check_together(const struct options *o, const bool *given)
 	if (o->role == ROLE_SEND && amounts != 1)
 		fail(EXIT_USAGE, "--bytes, --messages, --duration, --at: expected exactly one of them, got %d", amounts);
 	if (o->moments > 0 && o->interval_us != NOT_GIVEN)
-		fail(EXIT_USAGE, "--interval-us: expected none, --at says when each message is sent");
+		fail(EXIT_USAGE, "--interval-us: expected none with --at, which sets the time of each message");
 	for (size_t i = 0; i < o->to.count; i++)
 		if (!addresses_have(o->bind.item, o->bind.count, o->to.item[i].sock.ss_family))
-			fail(EXIT_USAGE, "--to: %s cannot be reached; expected an own address of its family in --bind",
+			fail(EXIT_USAGE, "--to: %s cannot be reached; expected a local address of its family in --bind",
 			     o->to.item[i].text);
 	if (o->primary.count > 1)
 		fail(EXIT_USAGE, "--primary: expected one address, got %zu", o->primary.count);
@@ -324,7 +324,7 @@ static void check_together(const struct options *o, const bool *given)
 		     proto_names[o->proto], o->proto == PROTO_MPTCP ? "; the others are set by 'ip mptcp endpoint'" : "");
 	for (size_t i = 0; i < o->bind.count; i++)
 		if (o->proto == PROTO_SCTP && address_is_any(&o->bind.item[i]))
-			fail(EXIT_USAGE, "--bind: %s would tell the peer every address; expected those to use",
+			fail(EXIT_USAGE, "--bind: %s would announce every address to the peer; expected the addresses to use",
 			     o->bind.item[i].text);
 }
 

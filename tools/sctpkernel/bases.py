@@ -65,7 +65,9 @@ def load_bases(path: Path = ROOT / "patches" / "bases.toml") -> dict[str, Base]:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise Problem(f"{path}: not found: it lists the kernel versions the series is kept for") from None
+        raise Problem(
+            f"{path}: not found: it lists the kernel versions the series is maintained for"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise Problem(f"{path}: not TOML: {error}") from None
     reference = data.pop("reference", None)

@@ -114,7 +114,7 @@ def resume(job: Job) -> None:
     if not job.stopped:
         raise Problem(f"no bump of {job.base.name} has stopped: run tools/patch/bump {job.base.name}")
     if try_git(tree, "diff", "--check", "HEAD").returncode:
-        raise Problem(f"{tree}: conflict marks or blanks at line ends are left: see git diff --check HEAD")
+        raise Problem(f"{tree}: conflict marks or trailing blanks are left: see git diff --check HEAD")
     if try_git(tree, "rev-parse", "--verify", "--quiet", "CHERRY_PICK_HEAD").returncode == 0:
         git(tree, "add", "--update")
         git(tree, "-c", "core.editor=true", "cherry-pick", "--continue")
@@ -137,7 +137,7 @@ def apply(job: Job) -> None:
             continue
         if try_git(tree, "-c", "merge.renames=false", "cherry-pick", merge).returncode:
             raise _stopped(job, step, "does not apply")
-        warn(f"apply: {step.common.name}: merged by git, as it does not apply itself: look at it in {tree}")
+        warn(f"apply: {step.common.name}: does not apply; merged by git: review it in {tree}")
 
 
 def _am(tree: Path, patch: Patch) -> bool:
@@ -198,14 +198,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(
         prog="tools/patch/bump",
-        description="Carry the series to another base or to its newest point release, in phases: "
-        f"{', '.join(PHASES)}. Stops at the first patch that needs a human and says what to do.",
+        description="Port the series to another base or to its newest point release, in phases: "
+        f"{', '.join(PHASES)}. Stops at the first patch that needs manual work and names the next step.",
     )
     parser.add_argument("base", help="kernel version, see patches/bases.toml; may be a planned one")
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--continue", dest="resume", action="store_true", help="go on after a stop")
-    group.add_argument("--abort", action="store_true", help="give up: the tree as patches/ has it")
-    group.add_argument("--force", action="store_true", help="begin anew, whatever the tree has")
+    group.add_argument("--continue", dest="resume", action="store_true", help="resume after a stop")
+    group.add_argument("--abort", action="store_true", help="give up and reset the tree to patches/")
+    group.add_argument("--force", action="store_true", help="start again and discard the tree's commits")
     parser.add_argument(
         "--until", choices=PHASES, default=PHASES[-1], help="last phase (default: %(default)s)"
     )

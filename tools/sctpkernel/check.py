@@ -142,11 +142,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command: one line per fault, nothing and exit code 0 for none."""
     parser = argparse.ArgumentParser(
         prog="tools/patch/check",
-        description="Check the stored patches: form, series files, that each applies without fuzz "
-        "and comes back unchanged, and what checkpatch --strict says.",
+        description="Check the stored patches: format, series files, application without fuzz, "
+        "unchanged export, checkpatch --strict.",
     )
     parser.add_argument("base", nargs="?", help="kernel version (default: all supported ones)")
-    parser.add_argument("--quick", action="store_true", help="only what needs no kernel source")
+    parser.add_argument("--quick", action="store_true", help="only checks that need no kernel source")
     given = parser.parse_args(arguments)
     bases = (
         [find_base(given.base)]

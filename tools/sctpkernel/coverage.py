@@ -198,11 +198,11 @@ def page(table: Table, command: str, said: str) -> str:
         "",
         *grid([("files", "lines", "branches"), *marked]),
         "",
-        "Aimed at, and had:",
+        "Goals and results:",
         "",
         *[f"- {line}" for line in goals(table)],
         "",
-        f"Lines of ``{OWN}`` that have not run:",
+        f"Lines of ``{OWN}`` that no test executed:",
         "",
         *[fill(f"- {line}", WIDTH, subsequent_indent="  ") for line in never_run(table, OWN) or ["none"]],
     ]
@@ -248,25 +248,25 @@ def parser() -> argparse.ArgumentParser:
         prog="tools/coverage",
         description="Run the kernel tests on kernels that count how often each line of net/sctp runs (gcov). "
         "Print the share of lines and branches of the series' files and of those it hooks into, and the "
-        f"lines of {OWN} that never ran.",
+        f"lines of {OWN} that no test executed.",
     )
     made.add_argument("--base", default="6.12", help="kernel version (default: %(default)s)")
     made.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="tests at a time (default: %(default)s)"
+        "--jobs", type=int, default=1, metavar="N", help="parallel tests (default: %(default)s)"
     )
     made.add_argument(
         "--counters",
         type=Path,
         metavar="DIR",
-        help="kept there, and what is there counts too (default: in the cache, emptied before)",
+        help="folder of the counters; earlier counters count, too (default: in the cache, emptied first)",
     )
-    made.add_argument("--no-tests", action="store_true", help="only add up what is in --counters")
+    made.add_argument("--no-tests", action="store_true", help="only add up the counters in --counters")
     made.add_argument("--write", action="store_true", help="put the table into Documentation/coverage.rst")
     made.add_argument(
         "tests",
         nargs="*",
         metavar="TEST",
-        help=f"what pytest is given (default: {TESTS} without what needs no patched UML)",
+        help=f"arguments of pytest (default: {TESTS} except tests that need no patched UML)",
     )
     return made
 

@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     base = find_base(given.base).name
     repository: Path = given.tree or tree_path(base, given.testbed)
     if not (repository / ".git").exists():
-        raise Problem(f"{repository}: no git tree there: tools/patch/tree {base} makes one")
+        raise Problem(f"{repository}: not a git tree: make one with tools/patch/tree {base}")
     present = load_testbed(base) if given.testbed else load_series(base)
     old = {patch.name: parse(patch.text, patch.path) for patch in present}
     series = stored_series(repository, base, old)

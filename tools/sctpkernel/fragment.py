@@ -49,7 +49,7 @@ def parse_fragment(text: str, path: Path) -> list[Option]:
             options.append(Option(unset[1], "n", path, bases))
         elif line.strip() and not line.startswith("#"):
             raise Problem(
-                f"{path}:{number}: {line.strip()!r} is no option: write CONFIG_NAME=value or a comment"
+                f"{path}:{number}: {line.strip()!r} is not an option: write CONFIG_NAME=value or a comment"
             )
         bases = tuple(limit[1].split()) if limit else ()
     return options
@@ -111,7 +111,7 @@ def verify(
         defined = option.name in have or option.name in known()
         if not defined and option.name not in brought:
             raise Problem(
-                f"{option.path}: CONFIG_{option.name} is no option of this kernel: correct or remove it"
+                f"{option.path}: CONFIG_{option.name} is not an option of this kernel: correct or remove it"
             )
         if defined and got != option.value:
             raise Problem(

@@ -247,8 +247,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         choices=tuple(VARIANTS),
         default="uml",
         help="uml: User Mode Linux for the laboratory; kunit: the series' unit tests; "
-        "debug: with the kernel's own checks of memory and locks; x86, x86-debug: the same for virtual "
-        "machines; *-gcov: counting how often each line of net/sctp runs (default: %(default)s)",
+        "debug: with the kernel's runtime checks of memory and locks; x86, x86-debug: the same for virtual "
+        "machines; *-gcov: with counters for each line of net/sctp (default: %(default)s)",
     )
     given = parser.parse_args(arguments)
     variant = counting(given.flavour, given.variant)

@@ -221,8 +221,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/build/lint",
         description="Build net/sctp with W=1 and sparse, stock and with the series: built in, as a module, "
-        "with the option off, and for 32 bits. Fail on what is said about the series only. With --each the "
-        "patches before the last are built in the first three forms, and sparse looks at the first.",
+        "with the option off, and for 32 bits. Fail on warnings about the series only. With --each the "
+        "patches before the last are built in the first three configurations, and sparse checks the first.",
     )
     parser.add_argument("base", nargs="?", default="6.12", help="kernel version (default: %(default)s)")
     parser.add_argument(

@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints each mbox."""
     parser = argparse.ArgumentParser(
         prog="tools/build/series",
-        description="Write the series of each base as mail: sctp-multipath-BASE.mbox, which git am takes, "
+        description="Write the series of each base as mail: sctp-multipath-BASE.mbox, for git am, "
         "and its cover letter sctp-multipath-BASE.cover.",
     )
     parser.add_argument(

@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="tools/build/module",
         description="Install the package sctp-multipath-dkms in the image of a stock Debian host, which "
         "compiles its modules, and remove it again; no machine is started. The last line printed is the "
-        "folder with sctp.ko, sctp_diag.ko, dkms.tar.gz and what modinfo said.",
+        "folder with sctp.ko, sctp_diag.ko, dkms.tar.gz and modinfo's output.",
     )
     names = {base.name: usual(base.name) for base in deb.bases_with_series()}
     choices = [*kernels(), *names]

@@ -234,14 +234,14 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="tools/mutate",
         description="Put small faults into the series, one at a time, build it and run the unit tests and a "
-        "short list of kernel tests: which faults do they not notice? What is known is not run again.",
+        "short list of kernel tests. Report the faults that no test detects. Known results are not repeated.",
     )
     made.add_argument("--base", default="6.12", help="kernel version (default: %(default)s)")
     made.add_argument("--count", type=int, default=20, metavar="N", help="mutants (default: %(default)s)")
-    made.add_argument("--seed", type=int, default=1, metavar="S", help="draws them (default: %(default)s)")
-    made.add_argument("--minutes", type=float, metavar="M", help="begin no other after this time")
+    made.add_argument("--seed", type=int, default=1, metavar="S", help="random seed (default: %(default)s)")
+    made.add_argument("--minutes", type=float, metavar="M", help="start no further mutant after this time")
     made.add_argument(
-        "--again", action="store_true", help="run those that survived again: tests have changed"
+        "--again", action="store_true", help="repeat surviving mutants, after the tests have changed"
     )
     made.add_argument("--write", action="store_true", help="put the table into Documentation/coverage.rst")
     return made
@@ -262,7 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not record.is_file():
             for builder in builders:
                 if failed := builder.first_failure(python):
-                    raise Problem(f"{failed} fails without a fault: mend that first", FAILED)
+                    raise Problem(f"{failed} fails without a fault: fix that first", FAILED)
             record.parent.mkdir(exist_ok=True)
             record.touch()
         every = candidates(builders[0])

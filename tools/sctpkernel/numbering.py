@@ -63,7 +63,9 @@ def assign(subjects: Sequence[str], known: Mapping[str, str]) -> list[str]:
     """
     for subject in subjects:
         if subjects.count(subject) > 1:
-            raise Problem(f"two commits have the subject {subject!r}: names are found by it, change one")
+            raise Problem(
+                f"two commits have the subject {subject!r}: a patch is identified by its subject, change one"
+            )
     numbers = [number(known[subject]) if subject in known else None for subject in subjects]
     kept = _rising(numbers)
     names: list[str] = []

@@ -24,10 +24,10 @@ def grid(cells: Sequence[tuple[str, ...]]) -> list[str]:
 
 def put(path: Path, tool: str, text: str) -> None:
     """Write TEXT, which ends with a line end, between the marks of TOOL on a page."""
-    begin, end = (f".. {word} of what {tool} writes" for word in ("begin", "end"))
+    begin, end = (f".. {word} of the output of {tool}" for word in ("begin", "end"))
     old = path.read_text(encoding="utf-8")
     form = rf"(.*^{re.escape(begin)}\n\n).*?(^{re.escape(end)}\n.*)"
     found = re.fullmatch(form, old, re.MULTILINE | re.DOTALL)
     if not found:
-        raise Problem(f"{path}: the lines {begin!r} and {end!r} are not there: put them back")
+        raise Problem(f"{path}: the lines {begin!r} and {end!r} are missing: put them back")
     path.write_text(f"{found[1]}{text}\n{found[2]}", encoding="utf-8")

@@ -126,17 +126,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/setup",
         description="Install the Debian packages, make the Python environment and fetch the newer "
-        "iproute2 that the project needs. Says nothing when all is there.",
+        "iproute2 that the project needs. Prints nothing if all is installed.",
     )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--python", action="store_true", help="print the path of the environment's Python")
     group.add_argument(
         "--iproute2",
         action="store_true",
-        help="only that: print the folder with sbin/ip and sbin/tc of it",
+        help="fetch only iproute2 and print its folder, with sbin/ip and sbin/tc",
     )
     parser.add_argument(
-        "--with", dest="extra", choices=extras(), help="also what one purpose alone needs: %(choices)s"
+        "--with",
+        dest="extra",
+        choices=extras(),
+        help="also install the requirements of one purpose: %(choices)s",
     )
     given = parser.parse_args(arguments)
     if given.iproute2:  # without the rest: a machine that only runs scenarios needs no compilers

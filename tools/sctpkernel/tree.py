@@ -120,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("base", help="kernel version, see patches/bases.toml")
     parser.add_argument(
-        "--force", action="store_true", help="throw away what the present tree has and patches/ has not"
+        "--force", action="store_true", help="discard commits of the present tree that are not in patches/"
     )
     parser.add_argument("--testbed", action="store_true", help="the laboratory's own patches, not the series")
     given = parser.parse_args(arguments)

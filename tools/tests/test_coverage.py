@@ -72,7 +72,7 @@ def test_the_page_has_the_table_the_goals_and_what_never_ran() -> None:
 
 def test_a_page_keeps_what_is_not_between_the_marks(tmp_path: Path) -> None:
     path = tmp_path / "page.rst"
-    marks = ".. begin of what tools/one writes\n\n{}.. end of what tools/one writes\n"
+    marks = ".. begin of the output of tools/one\n\n{}.. end of the output of tools/one\n"
     path.write_text("Above\n\n" + marks.format("") + "\nBelow\n")
     for text in ("old\n", "new\n"):
         page.put(path, "tools/one", text)

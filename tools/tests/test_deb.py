@@ -120,9 +120,9 @@ def test_nothing_is_noted_where_all_is_well(host: Host) -> None:
         ),
         (
             replace(READY, loaded=True, settings=STOCK),
-            "is the stock one, not what is on disk now; a loaded SCTP",
+            "is the stock one, not the one on disk; a loaded SCTP",
         ),
-        (replace(RUNNING, loaded_version="0.9"), "version 0.9, not what is on disk now; a loaded SCTP"),
+        (replace(RUNNING, loaded_version="0.9"), "version 0.9, not the one on disk; a loaded SCTP"),
         (replace(READY, bans=("blacklist sctp",)), "'blacklist sctp'"),
         (replace(READY, secure_boot=True), "mokutil --import /var/lib/dkms/mok.pub"),
         (replace(RUNNING, point="6.12.118"), "the SCTP of Linux 6.12.117, this kernel is 6.12.118"),

@@ -173,8 +173,8 @@ def test_same_question_same_answer() -> None:
     [
         (Settings(path_max_retrans=1), "never becomes PF"),
         (Settings(path_max_retrans=5, pf_retrans=4), "take 0, or at least 6"),
-        (Settings(pf_enable=0), "go to the dead path again"),
-        (Settings(path_max_retrans=2), "association lives on"),
+        (Settings(pf_enable=0), "take the failed path again"),
+        (Settings(path_max_retrans=2), "association outlives them"),
         (Settings(association_max_retrans=5), "association can end before"),
         (Settings(rto_min=200), "sack_timeout 200 >= rto_min 200"),
         (Settings(rto_min=50, sack_timeout=10), "rto_min 50 is never reached"),
@@ -193,7 +193,7 @@ def test_no_advice_for_defaults() -> None:
 
 def test_advice_about_timeouts_without_loss() -> None:
     assert spurious(0, 30) == []
-    assert "3 timeouts in the 30 s before the cut" in spurious(3, 30)[0]
+    assert "3 spurious timeouts in the 30 s before the cut" in spurious(3, 30)[0]
 
 
 def test_advice_about_the_peer_and_about_heartbeats() -> None:

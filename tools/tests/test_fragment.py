@@ -33,7 +33,7 @@ def test_parse() -> None:
 
 @pytest.mark.parametrize("line", ["CONFIG_A", "A=y", "CONFIG A=y", "nonsense"])
 def test_a_line_that_is_no_option(line: str) -> None:
-    with pytest.raises(Problem, match=r"Kconfig\.fragment:2: .* is no option"):
+    with pytest.raises(Problem, match=r"Kconfig\.fragment:2: .* is not an option"):
         parse_fragment(f"CONFIG_X=y\n{line}\n", PATH)
 
 
@@ -69,8 +69,8 @@ def test_all_there() -> None:
         ("CONFIG_NET=m", set(), "'CONFIG_NET=m' did not reach the .config, which has 'y'"),
         ("# CONFIG_NET is not set", set(), "'# CONFIG_NET is not set' did not reach"),
         ("CONFIG_VETH=y", {"VETH"}, "'CONFIG_VETH=y' did not reach the .config, which has 'n'"),
-        ("CONFIG_IP_SCPT=y", {"IP_SCTP"}, "CONFIG_IP_SCPT is no option of this kernel"),
-        ("# CONFIG_SMPP is not set", {"SMP"}, "CONFIG_SMPP is no option of this kernel"),
+        ("CONFIG_IP_SCPT=y", {"IP_SCTP"}, "CONFIG_IP_SCPT is not an option of this kernel"),
+        ("# CONFIG_SMPP is not set", {"SMP"}, "CONFIG_SMPP is not an option of this kernel"),
     ],
 )
 def test_faults_name_option_and_file(fragment: str, known: set[str], fault: str) -> None:

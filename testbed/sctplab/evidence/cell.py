@@ -147,10 +147,10 @@ def _paired(
 ) -> str:
     found = stats.paired(others, ours)
     if found is None:
-        raise LabError(f"{kind}: no seed in common; say in 'against' which runs to compare with")
+        raise LabError(f"{kind}: no common seed; name the runs to compare with in 'against'")
     one = found.ratio if kind == "ratio" else found.difference
     if one is None:
-        raise LabError(f"{kind}: some value is 0 or less; take a difference")
+        raise LabError(f"{kind}: some value is 0 or less; use a difference")
     interval = one.interval if more else None
     tail = f" [{show(interval.low)}, {show(interval.high)}]" if interval else ""
     return show(one.mean) + tail

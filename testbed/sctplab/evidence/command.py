@@ -222,7 +222,9 @@ def verify(manifest: Manifest, archive: Path) -> int:
                 if content:
                     found.setdefault(member.name.split("/")[0], []).append(json.load(content))
     except (OSError, tarfile.TarError, ValueError) as error:
-        raise LabError(f"{archive}: cannot be read: {error}; expected what evidence --pack wrote") from error
+        raise LabError(
+            f"{archive}: cannot be read: {error}; expected a file written by evidence --pack"
+        ) from error
     bad = [name for name in manifest.runs if not verified(name, found.get(name, []))]
     for name in bad:
         print(f"{archive}: {name}: not the records of Documentation/tables/{name}.csv")

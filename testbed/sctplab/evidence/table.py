@@ -185,7 +185,7 @@ def _is(value: object, wanted: object) -> bool:
 def one_cell(rows: Sequence[Row], pool: set[str]) -> None:
     """Raise LabError where there is no run, or where runs differ in more than seed and POOL."""
     if not rows:
-        raise LabError("no such run; say 'absent' where that is meant")
+        raise LabError("no such run; write 'absent' if that is intended")
     for key in {key for row in rows for key in row.settings} - pool:
         values = {row.settings.get(key) for row in rows}
         if len(values) > 1:
@@ -202,7 +202,9 @@ def _reference(merged: Selection, wanted: Selection) -> list[Row]:
         same = all(where[key] == shown(one) for key, one in wanted.items() if key in where)
         if same and figure.source == merged.get("source", figure.source):
             if figure.metric in metrics:
-                raise LabError(f"{merged['reference']}: several figures of {figure.metric}; say more of them")
+                raise LabError(
+                    f"{merged['reference']}: several figures of {figure.metric}; narrow the selection"
+                )
             metrics[figure.metric] = figure.value
             if figure.interval:
                 intervals[figure.metric] = (figure.interval.low, figure.interval.high)

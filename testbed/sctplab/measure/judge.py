@@ -65,7 +65,7 @@ class Race:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of a result folder: all that is wrong, the seeds of the races that are lost, one line that counts."""
+    """Verdict on a result folder: complaints, seeds where the best single path won, a one-line summary."""
 
     complaints: tuple[str, ...]
     behind: tuple[int, ...]
@@ -129,6 +129,6 @@ def judge(folder: Path) -> Verdict:
     found = sorted(races(runs), key=lambda race: race.share)
     behind = [race for race in found if race.share < LEAST_SHARE]
     told += [race.complaint for race in behind]
-    least = f", least {found[0].share:.3f}" if found else ""
-    counted = f"{len(runs)} runs, {len(found)} races{least}; {len(told)} complaints"
+    least = f", lowest {found[0].share:.3f}" if found else ""
+    counted = f"{len(runs)} runs, {len(found)} comparisons{least}; {len(told)} complaints"
     return Verdict(tuple(told), tuple(race.seed for race in behind), counted)

@@ -38,7 +38,7 @@ class Netns:
 
     def refuse(self, specs: list[RunSpec]) -> None:
         if os.geteuid():
-            raise LabError("--place netns: you are not root; run it as root, or in place uml")
+            raise LabError("--place netns: root is required; run it as root, or in place uml")
         found = probed()
         for spec in specs:
             for lack in lacks(found, spec):
@@ -76,7 +76,7 @@ def probed() -> capabilities.FOUND:
     done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "PATH": path})
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no answer"])[-1]
-        raise LabError(f"--place netns: no namespace can be made here: {reason}; run it as root")
+        raise LabError(f"--place netns: cannot create a namespace: {reason}; run it as root")
     found: capabilities.FOUND = json.loads(done.stdout)
     return found
 

@@ -39,7 +39,7 @@ class Remote:
     def surveyed(self, file: str | None) -> Survey:
         """What is on the machines, looked up once and found good; raises LabError."""
         if not file:
-            raise LabError("--inventory: expected the machines' file with --place remote")
+            raise LabError("--inventory: expected an inventory file with --place remote")
         if file not in self.seen:
             found = survey(inventory.read(file))
             for one in preflight.bad(found):

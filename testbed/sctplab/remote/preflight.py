@@ -60,11 +60,9 @@ def kernel(seen: Survey, name: str) -> Iterator[Finding]:
                 "note", name, f"netem of {probe['release']} or its tc takes no seed, so no random losses"
             )
     if shapes and name in HOSTS and not probe["ifb"]:
-        yield Finding("bad", name, f"the kernel {probe['release']} has no ifb, to shape what is received")
+        yield Finding("bad", name, f"the kernel {probe['release']} has no ifb, which shapes received packets")
     if probe["clocksource"] not in STEADY_CLOCKS:
-        yield Finding(
-            "note", name, f"time comes from {probe['clocksource'] or 'an unknown source'}, slow to read"
-        )
+        yield Finding("note", name, f"the clock source is {probe['clocksource'] or 'unknown'}, slow to read")
 
 
 def control(seen: Survey, name: str) -> Iterator[Finding]:
@@ -77,7 +75,7 @@ def control(seen: Survey, name: str) -> Iterator[Finding]:
     over.append(facts["way_back"].get("dev", ""))
     tested = {dev for dev in tested_interfaces(seen, name) if dev in over}
     if tested:
-        text = f"the connection to {server} runs over {', '.join(sorted(tested))}, which is to be tested"
+        text = f"the connection to {server} runs over the tested interface {', '.join(sorted(tested))}"
         yield Finding("bad", name, f"{text}; reach the machine by another address")
     else:
         yield Finding("ok", name, f"reached over {over[0] or 'no tested interface'}, which is not tested")
@@ -99,8 +97,8 @@ def filters(seen: Survey, name: str) -> Iterator[Finding]:
     facts = seen.facts[name]
     dropping = [line for line in facts["filters"] if "policy drop" in line]
     if facts["filters"]:
-        how = f"{len(facts['filters'])} chains, {len(dropping)} of them drop what no rule accepts"
-        yield Finding("note", name, f"a packet filter is active ({how}); it has to pass SCTP, protocol 132")
+        how = f"{len(facts['filters'])} chains, {len(dropping)} of them drop packets that no rule accepts"
+        yield Finding("note", name, f"a packet filter is active ({how}); it must pass SCTP, protocol 132")
     if facts["conntrack"]:
         text = "connection tracking is on; it may drop SCTP that changes its path, see nf_conntrack_sctp"
         yield Finding("note", name, text)
@@ -108,8 +106,8 @@ def filters(seen: Survey, name: str) -> Iterator[Finding]:
 
 def clocks(seen: Survey, name: str) -> Iterator[Finding]:
     ahead, error = seen.clocks[name]
-    kept = "kept in step by a daemon" if seen.facts[name]["clock"]["kept"] else "kept in step by no daemon"
-    text = f"clock {ahead * 1e3:+.3f} ms from ours, known to {error * 1e3:.3f} ms, {kept}"
+    kept = "synchronised by a daemon" if seen.facts[name]["clock"]["kept"] else "not synchronised"
+    text = f"clock {ahead * 1e3:+.3f} ms from ours, error {error * 1e3:.3f} ms, {kept}"
     if name in HOSTS and error > CLOCK_ERROR_S:
         yield Finding("bad", name, f"{text}; expected {CLOCK_ERROR_S * 1e3:g} ms at most")
     else:
@@ -156,7 +154,7 @@ def host_end(seen: Survey, number: int, family: str, host: str, label: str) -> I
         rule = (
             f"ip rule add from {near} table {table}; ip route add default via GATEWAY dev {dev} table {table}"
         )
-        text = f"{host}: what {near} sends to {far} leaves by {bound or 'no interface'}, not {dev}; {rule}"
+        text = f"{host}: packets from {near} to {far} leave by {bound or 'no interface'}, not {dev}; {rule}"
         yield Finding("bad", label, text)
     if free != dev:
         text = f"{host}: packets to {far} leave by {free or 'no interface'}, not {dev}"
@@ -166,7 +164,7 @@ def host_end(seen: Survey, number: int, family: str, host: str, label: str) -> I
     one = seen.facts[host]["interfaces"][dev]
     yield from interface(label, host, dev, one)
     if one["rp_filter"] == "1" and family == "ipv4":
-        text = f"{host}: rp_filter of {dev} is strict and drops what arrives over another path's interface"
+        text = f"{host}: rp_filter of {dev} is strict and drops packets from another path's interface"
         yield Finding("note", label, f"{text}; sysctl net.ipv4.conf.{dev}.rp_filter=2")
 
 
@@ -174,7 +172,7 @@ def interface(label: str, name: str, dev: str, one: Mapping[str, Any]) -> Iterat
     if one["state"] not in ("UP", "UNKNOWN"):
         yield Finding("bad", label, f"{name}: {dev} is {one['state']}; plug it in, or: ip link set {dev} up")
     if one["qdiscs"] and set(one["qdiscs"]) & {"netem", "ingress", "clsact", "htb", "tbf"}:
-        text = f"{name}: {dev} has a qdisc of its own ({', '.join(one['qdiscs'])})"
+        text = f"{name}: {dev} has its own qdisc ({', '.join(one['qdiscs'])})"
         yield Finding("bad", label, f"{text}; remove it: tc qdisc del dev {dev} root")
     driver = f"driver {one['driver']}" if one["driver"] else "no driver of a card"
     if one["offloads"]:
@@ -235,21 +233,21 @@ def unfit(seen: Survey, spec: RunSpec) -> Iterator[str]:
             yield f"{name}: {lack}"
     for event in spec.events:
         if event.action.startswith("carrier") and not seen.inventory.routers:
-            yield f"{event.action} needs a router, whose end goes down; add ROUTER_TYPE and ROUTER_ARGS"
+            yield f"{event.action} needs a router, whose card goes down; add ROUTER_TYPE and ROUTER_ARGS"
     for number, one in enumerate(spec.topology.paths):
         yield from unfit_path(seen, number, one.family, one.mtu)
 
 
 def unfit_hosts(seen: Survey, spec: RunSpec) -> Iterator[str]:
     if spec.build != "plain":
-        yield f"--build {spec.build}: the kernels are those that run there; leave it out"
+        yield f"--build {spec.build}: the machines' running kernels are used; leave it out"
     for host, (flavour, base) in zip(HOSTS, kernels_of(spec), strict=True):
         probe = dict(seen.probes[host])
         for lack in capabilities.host_lacks(probe, spec, host, flavour):
             yield f"{host}: {lack}"
         if base != capabilities.base(probe):
             option = "--base" if host == "host1" else "--peer"
-            yield f"{host}: its kernel is {probe['release']}, not {base}; give {option} as it is"
+            yield f"{host}: its kernel is {probe['release']}, not {base}; set {option} accordingly"
 
 
 def kernels_of(spec: RunSpec) -> tuple[tuple[str, str], tuple[str, str]]:

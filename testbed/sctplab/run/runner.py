@@ -79,7 +79,7 @@ def refuse(specs: list[RunSpec], workers: int | None) -> None:
     """Raise LabError when some place cannot do its runs, or not so many at a time; changes nothing."""
     for name in sorted({spec.place for spec in specs}):
         if workers and workers > 1 and not get(name).deterministic:
-            raise LabError(f"--jobs: got {workers}, expected 1: runs in place {name} have real time")
+            raise LabError(f"--jobs: got {workers}, expected 1: runs in place {name} use real time")
         get(name).refuse([spec for spec in specs if spec.place == name])
 
 

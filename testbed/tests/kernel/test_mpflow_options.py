@@ -48,12 +48,12 @@ def test_patched_has_what_was_asked_for(turn: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [
-        ({"rtx_policy": "same"}, "send: mpflow: --rtx-policy: this kernel does not know it"),
-        ({"failover_heartbeat": 1}, "send: mpflow: --failover-heartbeat: this kernel does not know it"),
-        ({"dormant_policy": "hop"}, "send: mpflow: --dormant-policy: this kernel does not know it"),
-        ({"cmt": "base"}, "recv: mpflow: --cmt: this kernel does not know it"),
-        ({"cmt_sack": "delayed"}, "recv: mpflow: --cmt-sack: this kernel does not know it"),
-        ({"pmr": 0}, "send: mpflow: --pmr 0: this kernel does not know it"),
+        ({"rtx_policy": "same"}, "send: mpflow: --rtx-policy: not supported by this kernel"),
+        ({"failover_heartbeat": 1}, "send: mpflow: --failover-heartbeat: not supported by this kernel"),
+        ({"dormant_policy": "hop"}, "send: mpflow: --dormant-policy: not supported by this kernel"),
+        ({"cmt": "base"}, "recv: mpflow: --cmt: not supported by this kernel"),
+        ({"cmt_sack": "delayed"}, "recv: mpflow: --cmt-sack: not supported by this kernel"),
+        ({"pmr": 0}, "send: mpflow: --pmr 0: not supported by this kernel"),
     ],
 )
 def test_stock_refuses(keys: dict[str, Any], complaint: str, tmp_path: Path) -> None:

@@ -51,6 +51,6 @@ def test_what_the_kernel_lacks_is_one_line(tmp_path: Path) -> None:
     assert "does not have net.sctp.rtx_policy, so it is stock, not patched" in said[0]
     assert f"--base {other}: the kernel that runs here is {USUAL_BASE}" in said[1]
     assert "--build: the kernel of both hosts is the one that runs here" in said[2]
-    assert said[3] == "--jobs: got 2, expected 1: runs in place netns have real time"
+    assert said[3] == "--jobs: got 2, expected 1: runs in place netns use real time"
     assert "--peer: the kernel of both hosts is the one that runs here" in said[4]
     assert all("\n" not in one for one in said) and not (tmp_path / "out").exists()
