@@ -93,7 +93,7 @@ def load_testbed(base: str, patches: Path = PATCHES) -> list[Patch]:
 
 
 def short_id(patches: Sequence[Patch], none: str) -> str:
-    """Twelve hex digits that change with a diff or the order, not with a message; `none` for an empty list."""
+    """Twelve hex digits that change with a diff or the order, not with a message; `none` for no patch."""
     if not patches:
         return none
     digest = hashlib.sha256()
