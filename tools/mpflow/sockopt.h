@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+#include <netinet/in.h>	/* must come before sctp.h */
+#include <netinet/sctp.h>	/* of usrsctp/, where the library's calls take the place of the system's */
+
 void sockopt_set(int fd, int level, int name, const void *value, socklen_t len, const char *option);
 bool sockopt_get(int fd, int level, int name, void *value, socklen_t len);
 
