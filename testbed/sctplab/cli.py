@@ -92,9 +92,7 @@ def parser() -> argparse.ArgumentParser:
     add_evidence(
         add(commands, "evidence", evidence, "make the tables of README and Documentation from their runs")
     )
-    compare = add(commands, "compare", compare_results, "compare two results")
-    compare.add_argument("a", type=Path)
-    compare.add_argument("b", type=Path)
+    add_compare(add(commands, "compare", compare_results, "compare two results, or two patch series"))
     return top
 
 
@@ -211,6 +209,16 @@ def add_evidence(evidence_parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--pack", type=Path, metavar="FILE", help="pack all records into one .tar.xz")
     what.add_argument("--verify", type=Path, metavar="FILE", help="check whether such a file has the records")
+
+
+def add_compare(compare_parser: argparse.ArgumentParser) -> None:
+    option = compare_parser.add_argument
+    option("a", help="result folder or record; with --set a folder laid out like patches/, or a git revision")
+    option("b", help="likewise")
+    option("--set", metavar="NAME", help="run this set on the kernels of both series: bench, or a .toml file")
+    option("--out", type=Path, help="with --set: result folder (default: results/NAME); good records stay")
+    option("--jobs", type=whole(1), help="with --set: parallel runs (default: number of CPUs)")
+    option("--pairs", type=whole(0), help="with --set: measurements of the processor time (default: 5)")
 
 
 def list_scenarios(_: argparse.Namespace) -> int:
@@ -458,9 +466,29 @@ def evidence(options: argparse.Namespace) -> int:
 
 
 def compare_results(options: argparse.Namespace) -> int:
+    if options.set:
+        return compare_series(options)
     from sctplab.report import compare
 
-    print(compare.compare(options.a, options.b))
+    for name in ("out", "jobs", "pairs"):
+        if getattr(options, name) is not None:
+            raise LabError(f"--{name}: got it without --set, expected both or neither")
+    print(compare.compare(Path(options.a), Path(options.b)))
+    return 0
+
+
+def compare_series(options: argparse.Namespace) -> int:
+    from sctplab.oracle import bench
+
+    asked = bench.Asked(
+        options.set,
+        options.a,
+        options.b,
+        options.out or Path("results") / Path(options.set).stem,
+        options.jobs,
+        bench.PAIRS if options.pairs is None else options.pairs,
+    )
+    bench.compare_series(asked, lambda text: print(text, flush=True))
     return 0
 
 
