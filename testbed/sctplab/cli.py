@@ -83,6 +83,14 @@ def parser() -> argparse.ArgumentParser:
     judge.add_argument(
         "--behind", action="store_true", help="print only the seeds in which a single path was faster"
     )
+    add_shrink(
+        add(
+            commands,
+            "shrink",
+            shrink_run,
+            "reduce a failing random run to the smallest scenario that still fails",
+        )
+    )
     add_fuzz(
         add(commands, "fuzz", fuzz_kernel, "fuzz the kernel by a hostile peer or program, drawn from seeds")
     )
@@ -144,6 +152,16 @@ def add_ns2(ns2_parser: argparse.ArgumentParser) -> None:
     )
     option("--agent", action="append", metavar="CLASS[:VARIABLE=VALUE,...]", help=senders)
     option("--out", type=Path, required=True, metavar="CSV", help="file to write")
+
+
+def add_shrink(shrink_parser: argparse.ArgumentParser) -> None:
+    option = shrink_parser.add_argument
+    option("scenario", help="one that is drawn from seeds")
+    option("--seed", type=whole(0), required=True)
+    option("--kernel", choices=FLAVOURS, default="patched")
+    option("--tries", type=whole(1), default=200, help="smaller files to run at most (default: 200)")
+    option("--jobs", type=whole(1), default=1, help="parallel runs (default: 1)")
+    option("--out", type=Path, metavar="FILE", help="scenario file to write (default: print it)")
 
 
 def add_fuzz(fuzz_parser: argparse.ArgumentParser) -> None:
@@ -387,6 +405,20 @@ def judge_results(options: argparse.Namespace) -> int:
         return 0
     print("\n".join([*verdict.complaints, verdict.counted]))
     return 1 if verdict.complaints else 0
+
+
+def shrink_run(options: argparse.Namespace) -> int:
+    from sctplab.oracle import failing
+
+    asked = failing.Asked(
+        options.scenario, options.seed, options.kernel, options.tries, options.jobs, options.out
+    )
+    text = failing.smallest(asked, lambda line: print(line, file=sys.stderr, flush=True))
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(text, encoding="utf-8")
+    print(options.out or text, end="\n" if options.out else "")
+    return 0
 
 
 def check_machines(options: argparse.Namespace) -> int:
