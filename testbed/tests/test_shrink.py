@@ -110,7 +110,7 @@ def test_where_nothing_smaller_fails_the_case_is_as_it_was() -> None:
     case = failing.drawn(Asked("cmt-random", RACE))
     said: list[str] = []
     assert shrink(case, lambda _: False, 1000, said.append) == case
-    assert len(said) == len(list(steps(case))) and all(line.startswith("lost: ") for line in said)
+    assert len(said) == len(list(steps(case))) and all(line.startswith("undone: ") for line in said)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_the_file_says_how_to_run_it(tmp_path: Path) -> None:
     case = failing.drawn(asked)
     text = failing.text(case, asked, failing.BEHIND, "shrunk-6.12-patched-all-paths-s3-1: 1.0 Mbit/s over")
     lines = text.splitlines()
-    assert lines[0] == "# Why is this behind a single path? Shrunk from cmt-random, seed 3."
+    assert lines[0] == "# Why is this slower than a single path? Shrunk from cmt-random, seed 3."
     assert "#     testbed/lab run small.toml --first-seed 3 --out results/small" in lines
     assert "# 1.0 Mbit/s over" in lines
     (tmp_path / "small.toml").write_text(text)

@@ -18,7 +18,7 @@ from sctplab.run import runner
 from sctplab.spec import scenario
 from sctplab.spec.model import RunSpec
 
-BEHIND, WAIT = "behind a single path", "a wait"
+BEHIND, WAIT = "slower than a single path", "a gap"
 NAME = "shrunk"  # of the scenario while it is tried
 
 

@@ -63,7 +63,7 @@ def shrink(case: Case, fails: Callable[[Case], bool], tries: int, say: Callable[
             tries -= 1
             step = found[place]
             kept = fails(step.case)
-            say(f"{'kept' if kept else 'lost'}: {step.text}")
+            say(f"{'kept' if kept else 'undone'}: {step.text}")
             if kept:
                 case, progress = step.case, True
             else:

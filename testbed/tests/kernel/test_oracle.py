@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from sctpkernel.series import load_series
 from sctplab.paths import ROOT
 from sctplab.spec.model import USUAL_BASE
 from tests.lab_run import lab
@@ -30,20 +31,17 @@ repeat = 2
 """
 
 
-def reworded(folder: Path) -> Path:
-    """The series with other words in its first patch: another series, the same code."""
+def signed(folder: Path) -> Path:
+    """The series with a line below its first diff, as mail programs add it: another series, the same code."""
     shutil.copytree(ROOT / "patches", folder)
-    name = next(
-        line for line in (folder / f"series-{USUAL_BASE}").read_text().splitlines() if line[:1].isdigit()
-    )
-    patch = next(path for path in (folder / USUAL_BASE / name, folder / "common" / name) if path.is_file())
-    patch.write_text(patch.read_text().replace("\n\n", "\n\nThe same code.\n\n", 1))
+    patch = load_series(USUAL_BASE, folder)[0]
+    patch.path.write_text(f"{patch.text}-- \nthe same code\n")
     return folder
 
 
 def test_a_series_is_as_good_as_itself(tmp_path: Path) -> None:
     (tmp_path / "set.toml").write_text(SET)
-    other = reworded(tmp_path / "other")
+    other = signed(tmp_path / "other")
     words = ("compare", "--set", str(tmp_path / "set.toml"), "--out", str(tmp_path / "out"), "--pairs", "1")
     done = lab(*words, str(ROOT / "patches"), str(other))
     assert done.returncode == 0, done.stderr
