@@ -83,6 +83,14 @@ def parser() -> argparse.ArgumentParser:
     judge.add_argument(
         "--behind", action="store_true", help="print only the seeds in which a single path was faster"
     )
+    add_shrink(
+        add(
+            commands,
+            "shrink",
+            shrink_run,
+            "reduce a failing random run to the smallest scenario that still fails",
+        )
+    )
     add_fuzz(
         add(commands, "fuzz", fuzz_kernel, "fuzz the kernel by a hostile peer or program, drawn from seeds")
     )
@@ -92,9 +100,7 @@ def parser() -> argparse.ArgumentParser:
     add_evidence(
         add(commands, "evidence", evidence, "make the tables of README and Documentation from their runs")
     )
-    compare = add(commands, "compare", compare_results, "compare two results")
-    compare.add_argument("a", type=Path)
-    compare.add_argument("b", type=Path)
+    add_compare(add(commands, "compare", compare_results, "compare two results, or two patch series"))
     return top
 
 
@@ -146,6 +152,16 @@ def add_ns2(ns2_parser: argparse.ArgumentParser) -> None:
     )
     option("--agent", action="append", metavar="CLASS[:VARIABLE=VALUE,...]", help=senders)
     option("--out", type=Path, required=True, metavar="CSV", help="file to write")
+
+
+def add_shrink(shrink_parser: argparse.ArgumentParser) -> None:
+    option = shrink_parser.add_argument
+    option("scenario", help="one that is drawn from seeds")
+    option("--seed", type=whole(0), required=True)
+    option("--kernel", choices=FLAVOURS, default="patched")
+    option("--tries", type=whole(1), default=200, help="smaller files to run at most (default: 200)")
+    option("--jobs", type=whole(1), default=1, help="parallel runs (default: 1)")
+    option("--out", type=Path, metavar="FILE", help="scenario file to write (default: print it)")
 
 
 def add_fuzz(fuzz_parser: argparse.ArgumentParser) -> None:
@@ -211,6 +227,16 @@ def add_evidence(evidence_parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--pack", type=Path, metavar="FILE", help="pack all records into one .tar.xz")
     what.add_argument("--verify", type=Path, metavar="FILE", help="check whether such a file has the records")
+
+
+def add_compare(compare_parser: argparse.ArgumentParser) -> None:
+    option = compare_parser.add_argument
+    option("a", help="result folder or record; with --set a folder laid out like patches/, or a git revision")
+    option("b", help="likewise")
+    option("--set", metavar="NAME", help="run this set on the kernels of both series: bench, or a .toml file")
+    option("--out", type=Path, help="with --set: result folder (default: results/NAME); good records stay")
+    option("--jobs", type=whole(1), help="with --set: parallel runs (default: number of CPUs)")
+    option("--pairs", type=whole(0), help="with --set: measurements of the processor time (default: 5)")
 
 
 def list_scenarios(_: argparse.Namespace) -> int:
@@ -381,6 +407,20 @@ def judge_results(options: argparse.Namespace) -> int:
     return 1 if verdict.complaints else 0
 
 
+def shrink_run(options: argparse.Namespace) -> int:
+    from sctplab.oracle import failing
+
+    asked = failing.Asked(
+        options.scenario, options.seed, options.kernel, options.tries, options.jobs, options.out
+    )
+    text = failing.smallest(asked, lambda line: print(line, file=sys.stderr, flush=True))
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(text, encoding="utf-8")
+    print(options.out or text, end="\n" if options.out else "")
+    return 0
+
+
 def check_machines(options: argparse.Namespace) -> int:
     from sctplab.remote import facts, inventory, preflight
 
@@ -458,9 +498,29 @@ def evidence(options: argparse.Namespace) -> int:
 
 
 def compare_results(options: argparse.Namespace) -> int:
+    if options.set:
+        return compare_series(options)
     from sctplab.report import compare
 
-    print(compare.compare(options.a, options.b))
+    for name in ("out", "jobs", "pairs"):
+        if getattr(options, name) is not None:
+            raise LabError(f"--{name}: got it without --set, expected both or neither")
+    print(compare.compare(Path(options.a), Path(options.b)))
+    return 0
+
+
+def compare_series(options: argparse.Namespace) -> int:
+    from sctplab.oracle import bench
+
+    asked = bench.Asked(
+        options.set,
+        options.a,
+        options.b,
+        options.out or Path("results") / Path(options.set).stem,
+        options.jobs,
+        bench.PAIRS if options.pairs is None else options.pairs,
+    )
+    bench.compare_series(asked, lambda text: print(text, flush=True))
     return 0
 
 

@@ -130,6 +130,19 @@ def test_another_series_of_losses_is_all_that_a_repetition_changes() -> None:
     assert cmt.with_losses(one[0], 0) == cmt.runs(3, "patched", Choice(), {"losses": 0})[0]
 
 
+def test_short_flows_have_seeds_of_their_own() -> None:
+    """Bulk ones have as much as the paths carry in 2 s at most."""
+    short = [cmt.runs(seed, "patched", Choice(), {"losses": 0}, cmt.SHORT) for seed in range(1, 201)]
+    for whole, *alone in short:
+        assert build(RunSpec, plain(whole), At("spec", "")) == whole
+        assert {one.scenario for one in (whole, *alone)} == {"cmt-random-short"}
+        assert [one.variant for one in alone] in ([], ["path1"])
+        carried = sum(path.forward.rate_mbit for path in whole.topology.paths) * 2 / 8
+        for flow in whole.flows:
+            assert flow.interval_ms or 0.001 <= (flow.size_mb or 0) <= carried
+    assert cmt.spec(7, "patched", Choice()).topology != short[6][0].topology
+
+
 def race(*forward: Direction) -> list[str]:
     """The paths that may be the best one alone."""
     whole = cmt.spec(1, "patched", Choice())

@@ -143,6 +143,12 @@ def test_a_wait_without_a_reason_is_a_complaint(tmp_path: Path) -> None:
     assert counted == "2 runs, 0 comparisons; 1 complaints"
 
 
+def test_a_single_message_waits_for_no_other(tmp_path: Path) -> None:
+    one = record(spec())
+    one["flows"] = [{"name": "flow1", "receiver": {}}]
+    assert judged(tmp_path, one)[0] == []
+
+
 def test_the_same_wait_in_an_outage_is_none(tmp_path: Path) -> None:
     slow = {"pf_enable": 0, "path_max_retrans": 5}
     assert judged(tmp_path, record(spec(*outage("path1", 2, 9), settings=slow), gap_s=4))[0] == []

@@ -11,7 +11,19 @@ LABORATORY = ROOT / "testbed" / "sctplab"
 # Each may use those before it; a folder is a package, the others are modules.
 ORDER = (
     *("errors", "paths", "processes", "spec", "programs", "plan", "vm", "remote", "place", "random"),
-    *("measure", "run", "report", "evidence", "ns2", "stress", "cli", "vm_site", "vm_cli", "__main__"),
+    *(
+        "measure",
+        "run",
+        "report",
+        "evidence",
+        "ns2",
+        "stress",
+        "oracle",
+        "cli",
+        "vm_site",
+        "vm_cli",
+        "__main__",
+    ),
 )
 
 

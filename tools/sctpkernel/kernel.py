@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 
 from sctpkernel.bases import find_base, point_release, release_warning
-from sctpkernel.errors import run_main, warn
+from sctpkernel.errors import Problem, run_main, warn
 from sctpkernel.fragment import Option, load_fragments, options_added, options_known, verify
 from sctpkernel.make import begin_log, make
 from sctpkernel.origin import origin
@@ -121,9 +121,14 @@ def compiler_version() -> str:
     ).stdout.splitlines()[0]
 
 
-def gather(base_name: str, flavour: str, variant: str) -> Inputs:
-    """Read everything that decides about the kernel; touches no kernel tree."""
+def gather(base_name: str, flavour: str, variant: str, patches: Path = PATCHES) -> Inputs:
+    """Read everything that decides about the kernel; touches no kernel tree.
+
+    PATCHES has the series; configuration and the laboratory's own patches are those of this checkout.
+    """
     base = find_base(base_name)
+    if patches != PATCHES and not (patches / f"series-{base.name}").is_file():
+        raise Problem(f"{patches}: no file series-{base.name}: name a folder that is laid out like patches/")
     version = origin(base).version
     warning = release_warning(base, version)
     if warning:
@@ -138,7 +143,7 @@ def gather(base_name: str, flavour: str, variant: str) -> Inputs:
             *(load_testbed(base.name) if VARIANTS[variant].arch == "um" else ()),
             *(load_patch(ROOT / name) for name in VARIANTS[variant].patches),
         ),
-        series=tuple(load_series(base.name)) if flavour == "patched" else (),
+        series=tuple(load_series(base.name, patches)) if flavour == "patched" else (),
         options=tuple(load_fragments([ROOT / name for name in VARIANTS[variant].fragments], base.name)),
     )
 
@@ -250,10 +255,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "debug: with the kernel's runtime checks of memory and locks; x86, x86-debug: the same for virtual "
         "machines; *-gcov: with counters for each line of net/sctp (default: %(default)s)",
     )
+    parser.add_argument(
+        "--patches",
+        type=Path,
+        metavar="DIR",
+        help="take the series from DIR, which is laid out like patches/ (default: patches/ itself)",
+    )
     given = parser.parse_args(arguments)
     variant = counting(given.flavour, given.variant)
-    folder = given_kernel(given.base, given.flavour, variant)
-    print(folder or cached(gather(given.base, given.flavour, variant)))
+    folder = None if given.patches else given_kernel(given.base, given.flavour, variant)
+    print(folder or cached(gather(given.base, given.flavour, variant, given.patches or PATCHES)))
     return 0
 
 

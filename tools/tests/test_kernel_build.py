@@ -56,6 +56,21 @@ def test_info() -> None:
     assert replace(INPUTS, series=()).info()["series_id"] == "stock"
 
 
+def test_the_series_of_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common" / "0010-one.patch").write_text("one")
+    (tmp_path / "series-6.12").write_text("0010-one.patch\n")
+    found = kernel.gather("6.12", "patched", "uml", tmp_path)
+    own = kernel.gather("6.12", "patched", "uml")
+    assert [patch.text for patch in found.series] == ["one"]
+    assert (found.testbed, found.options) == (own.testbed, own.options)
+
+
+def test_a_folder_without_a_series(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=r"no file series-6\.12: name a folder that is laid out like patches/"):
+        kernel.gather("6.12", "patched", "uml", tmp_path)
+
+
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, a source of two files, and no patches."""

@@ -88,7 +88,12 @@ def judge_run(path: Path) -> Judged:
 
 
 def stall(spec: RunSpec, flow: Flow, receiver: dict[str, Any], record: dict[str, Any]) -> str:
-    """What is wrong with the longest time in which FLOW's receiver got nothing; "" if it is explained."""
+    """What is wrong with the longest time in which FLOW's receiver got nothing; "" if it is explained.
+
+    What arrives at once, such as a single message, has no such time.
+    """
+    if "max_gap_t" not in receiver:
+        return ""
     seconds = receiver["max_gap_s"]
     begin = receiver["max_gap_t"] - record["start_t"]
     timeouts = record["counters"][flow.hosts[0]].get(T3, 0)

@@ -53,15 +53,21 @@ class Uml:
         return replace(make(spec, mpflow), start_every_ns=PHASE_NS)
 
     def kernel(self, spec: RunSpec) -> Kernel:
-        words = ["--base", spec.base, "--flavour", spec.kernel, "--variant", VARIANTS[spec.build]]
-        folder = Path(last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}"))
-        return Kernel(folder, json.loads((folder / "info.json").read_text()))
+        return built(spec.base, spec.kernel, VARIANTS[spec.build])
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
         return boot(linux, folder, derive_seed(spec.seed, "kernel"), steady, AGENT / "run.py")
 
     def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
         return boot_environment(folder)
+
+
+def built(base: str, flavour: str, variant: str, patches: Path | None = None) -> Kernel:
+    """The kernel, made when it is not in the cache; PATCHES: a folder with another series than patches/."""
+    words = ["--base", base, "--flavour", flavour, "--variant", variant]
+    words += ["--patches", str(patches)] if patches else []
+    folder = Path(last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}"))
+    return Kernel(folder, json.loads((folder / "info.json").read_text()))
 
 
 def boot(linux: str, folder: str, seed: int, steady: bool, work: Path) -> list[str]:

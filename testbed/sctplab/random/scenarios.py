@@ -5,7 +5,7 @@ from sctplab.random import cmt, flaps
 from sctplab.spec import scenario
 from sctplab.spec.model import RunSpec
 
-SCENARIOS = {one.name: one for one in (cmt.SCENARIO, flaps.SCENARIO)}
+SCENARIOS = {one.name: one for one in (cmt.SCENARIO, cmt.SHORT_SCENARIO, flaps.SCENARIO)}
 
 
 def specs_named(name: str, assignments: list[str], choice: scenario.Choice) -> list[RunSpec]:

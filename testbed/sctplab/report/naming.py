@@ -14,6 +14,7 @@ class Metric:
     """A metric's title and unit ("" for a pure number).
 
     skewed: judged by its median. share: 0 or 1 for one run, so that the mean is a share of runs.
+    more: more of it is better, not less.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Metric:
     unit: str
     skewed: bool = False
     share: bool = False
+    more: bool = False
 
     @property
     def axis(self) -> str:
@@ -30,9 +32,9 @@ class Metric:
 
 # Those worth a table and a plot, the most telling first. Everything else is in summary.csv.
 HEADLINES = (
-    Metric("goodput_mbit", "Goodput", "Mbit/s"),
+    Metric("goodput_mbit", "Goodput", "Mbit/s", more=True),
     Metric("transfer_s", "Transfer time", "s"),
-    Metric("capacity_share", "Share of the paths' capacity", ""),
+    Metric("capacity_share", "Share of the paths' capacity", "", more=True),
     Metric("failover_s", "Failover time", "s", skewed=True),
     Metric("return_s", "Time until data returns to a healed path", "s", skewed=True),
     Metric("max_gap_s", "Longest gap between deliveries", "s", skewed=True),
@@ -41,6 +43,8 @@ HEADLINES = (
     Metric("spurious_failovers", "Spurious failovers", ""),
     Metric("rtx_ratio", "Retransmission ratio", ""),
 )
+# Each of them follows from another one at the same size and paths.
+SPEEDS = ("goodput_mbit", "transfer_s", "capacity_share")
 # Said first where something happens to a path during the run: the silence after it.
 SILENCE = ("failover_s", "max_gap_s", "max_message_delay_s")
 _BY_NAME = {m.name: m for m in HEADLINES}

@@ -63,10 +63,13 @@ def kernels(specs: list[RunSpec]) -> dict[KernelKey, Kernel]:
 
 
 @contextmanager
-def bench_for(specs: list[RunSpec]) -> Iterator[Bench]:
-    """Tools and kernels for these runs; whatever happens, no process of theirs is left at the end."""
+def bench_for(specs: list[RunSpec], built: dict[KernelKey, Kernel] | None = None) -> Iterator[Bench]:
+    """Tools and kernels for these runs; whatever happens, no process of theirs is left at the end.
+
+    BUILT: the kernels, where they are not those of this checkout.
+    """
     tools = programs.collect(specs)
-    made = Bench(tools, kernels(specs), Processes())
+    made = Bench(tools, kernels(specs) if built is None else built, Processes())
     try:
         yield made
     finally:

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One set of runs on the kernels of two series: records, ratios, processor time."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from sctplab.errors import LabError, RunError
+from sctplab.evidence import manifest
+from sctplab.measure.records import Run, load_runs
+from sctplab.oracle.series import Series, series
+from sctplab.paths import ROOT
+from sctplab.random.scenarios import specs_named
+from sctplab.report.compare import compare_runs
+from sctplab.report.naming import ratio_text
+from sctplab.report.stats import paired
+from sctplab.run import record, runner
+from sctplab.run.progress import progress
+from sctplab.spec.model import RunSpec
+from sctplab.spec.scenario import Choice
+from sctplab.stress.cost import cpu_s
+
+PATCHED = ("patched",)
+PAIRS = 5
+CPU = "cmt-cpu"  # a scenario of two sizes: what the large one takes more is the transfer's alone
+Specs = dict[str, list[RunSpec]]  # name of a set of runs -> the runs
+
+
+@dataclass(frozen=True)
+class Asked:
+    """MANIFEST: 'bench', or the path of another file. PAIRS: of measurements of the processor time."""
+
+    manifest: str
+    a: str
+    b: str
+    out: Path
+    jobs: int | None = None
+    pairs: int = PAIRS
+
+
+def specs_of(name: str) -> Specs:
+    """The runs of a manifest; LabError where some are not of a plain patched kernel."""
+    file = Path(name) if name.endswith(".toml") else ROOT / "testbed" / f"{name}.toml"
+    if not file.is_file():
+        raise LabError(f"--set {name}: no file {file}; expected 'bench' or the path of a .toml file")
+    sets = manifest.read(file).runs
+    if not sets:
+        raise LabError(f"{file}: no [runs.NAME], expected at least one")
+    for key, one in sets.items():
+        if one.kernels != PATCHED or one.build != "plain":
+            got = f"kernels = {list(one.kernels)}, build = {one.build}"
+            raise LabError(
+                f'{file}: runs.{key}: got {got}, expected kernels = ["patched"] and the plain build'
+            )
+    return {key: one.specs() for key, one in sets.items()}
+
+
+def compare_series(asked: Asked, say: Callable[[str], None]) -> None:
+    """Build, run, compare; SAY gets the parts of the result. Good records in OUT are kept."""
+    specs = specs_of(asked.manifest)
+    sides = [series(word, asked.out) for word in (asked.a, asked.b)]
+    runs = [run_set(one, specs, asked) for one in sides]
+    found = compare_runs((sides[0].name, runs[0]), (sides[1].name, runs[1]))
+    whole = asked.out / f"{sides[0].id}-{sides[1].id}.txt"
+    whole.write_text(f"{found.whole}\n", encoding="utf-8")
+    say(f"{found.brief}\nEvery cell: {whole}")
+    if asked.pairs:
+        say(processor_time(sides, asked.pairs))
+
+
+@contextmanager
+def bench_of(one: Series, specs: list[RunSpec]) -> Iterator[runner.Bench]:
+    """Runs on the kernel of a series."""
+    with runner.bench_for(specs, {runner.kernel_key(spec): one.kernel for spec in specs}) as made:
+        yield made
+
+
+def run_set(one: Series, specs: Specs, asked: Asked) -> tuple[Run, ...]:
+    """All runs of the set, in OUT/ID/NAME/records; what was finished on this kernel stays."""
+    jobs = [
+        runner.Job(spec, folder / "records" / f"{spec.run_id}.json", folder / "pcap" / spec.run_id)
+        for name, found in specs.items()
+        for folder in [asked.out / one.id / name]
+        for spec in found
+    ]
+    todo = [job for job in jobs if not record.finished(job.record, job.spec, one.kernel)]
+    every = [spec for found in specs.values() for spec in found]
+    with bench_of(one, every) as shared, progress(len(todo), len(jobs) - len(todo)) as shown:
+        runner.perform_all(todo, shared, asked.jobs or runner.default_workers(every), shown.ended)
+    return tuple(run for job in jobs for run in load_runs(job.record))
+
+
+def processor_time(sides: Sequence[Series], pairs: int) -> str:
+    """User and system time of what a long transfer takes more than a short one, A and B in turns."""
+    specs = cpu_specs()
+    every = [spec for sizes in specs.values() for spec in sizes]
+    short, long = (spec.flows[0].size_mb or 0 for spec in every[:2])
+    lines = [f"Processor time (user and system) of {long - short:g} MB, {CPU}, {pairs} pairs:"]
+    with bench_of(sides[0], every) as a, bench_of(sides[1], every) as b:
+        for variant, sizes in specs.items():
+            spent = in_turns(pairs, partial(seconds, sizes, a), partial(seconds, sizes, b))
+            lines.append(cpu_line(variant, *spent))
+    return "\n".join(lines)
+
+
+def cpu_specs() -> Specs:
+    """Variant -> a short transfer and a long one."""
+    found: Specs = {}
+    for spec in specs_named(CPU, [], Choice(PATCHED, repeat=1)):
+        found.setdefault(spec.variant, []).append(spec)
+    return {
+        variant: sorted(sizes, key=lambda spec: spec.flows[0].size_mb or 0)
+        for variant, sizes in found.items()
+    }
+
+
+def in_turns(
+    pairs: int, a: Callable[[], float], b: Callable[[], float]
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Pair -> seconds, of A and of B; every other pair begins with B, since machines drift."""
+    of_a: dict[int, float] = {}
+    of_b: dict[int, float] = {}
+    for pair in range(1, pairs + 1):
+        turns = ((of_a, a), (of_b, b))
+        for spent, measure in turns if pair % 2 else reversed(turns):
+            spent[pair] = measure()
+    return of_a, of_b
+
+
+def cpu_line(variant: str, a: dict[int, float], b: dict[int, float]) -> str:
+    """'  cmt: A 4.21 s, B 4.30 s, × 1.021 [1.010, 1.032]'."""
+    pair = paired(a, b)
+    ratio = ratio_text(pair.ratio) if pair and pair.ratio else "no ratio, the runs are too short"
+    mean_a, mean_b = (sum(one.values()) / len(one) for one in (a, b))
+    return f"  {variant}: A {mean_a:.2f} s, B {mean_b:.2f} s, {ratio}"
+
+
+def seconds(sizes: Sequence[RunSpec], bench: runner.Bench) -> float:
+    """What the larger of two transfers takes more."""
+    spent = []
+    with tempfile.TemporaryDirectory(prefix="sctplab-cpu-") as name:
+        for spec in sizes:
+            before = cpu_s()
+            made = runner.perform(runner.Job(spec, Path(name, "record.json"), Path(name)), bench)
+            spent.append(cpu_s() - before)
+            if made["status"] != "ok":
+                raise RunError(f"{spec.run_id}: {made['status']}: {made['reason']}")
+    return spent[1] - spent[0]
