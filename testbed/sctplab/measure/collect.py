@@ -3,7 +3,8 @@
 
 goodput_mbit      payload delivered / transfer_s, all flows that are not background
 transfer_s        first send to last delivery
-capacity_share    goodput_mbit / sum over all paths of the rate x payload share of a full packet
+capacity_share    goodput_mbit / sum over all paths of the rate x payload share of a full packet; paths
+                  through one bottleneck count for no more than its rate together
 rtx_ratio         DATA chunks sent again / DATA chunks sent once (sender)
 t3_timeouts, fast_rtx   how often the T3 timer expired, fast retransmissions (sender, SNMP)
 sacks             SACK chunks that reached the sender
@@ -20,6 +21,7 @@ dormant_moves     how often data then went to another path (sender, SctpMpDorman
 max_message_delay_s     longest one-way delay of a message
 max_gap_s               longest time in which nothing was delivered
 wire_mbit.PATH    what left the middle towards the receiver, headers included, / transfer_s
+wire_mbit.BOTTLENECK    what left the bottleneck in that direction, all flows, / transfer_s
 
 Of a flow of kind sctp-striped: goodput_mbit, transfer_s and capacity_share as stripe.py says; the counts are
 of the associations until each has transferred all; what tells of single messages or of wires is absent.
@@ -36,7 +38,7 @@ from sctplab.measure.capture import Chunk
 from sctplab.plan import stripe
 from sctplab.plan.link_commands import egress
 from sctplab.plan.traffic import PORT, parts, payload_share, used_paths
-from sctplab.spec.model import BREAKING, BY_KERNEL, USRSCTP_SENDS, Flow, Path, RunSpec
+from sctplab.spec.model import BREAKING, BY_KERNEL, USRSCTP_SENDS, Bottleneck, Flow, Path, RunSpec
 
 SERIES_POINTS = 2000
 T3 = "SctpT3RtxExpireds"
@@ -46,10 +48,20 @@ Ends = tuple[dict[str, Any], dict[str, Any]]  # results of sender and receiver
 
 def capacity_mbit(spec: RunSpec, flow: Flow) -> float:
     """Payload capacity of all paths for messages like this flow's."""
+    way = "reverse" if flow.reverse else "forward"
+
+    def carried(path: Path, rate_mbit: float) -> float:
+        return rate_mbit * payload_share(flow.kind, path, flow.message_b)
+
     total = 0.0
     for path in spec.topology.paths:
-        shaping = path.reverse if flow.reverse else path.forward
-        total += shaping.rate_mbit * payload_share(flow.kind, path, flow.message_b)
+        if spec.topology.bottleneck(path.name) is None:
+            total += carried(path, getattr(path, way).rate_mbit)
+    for one in spec.topology.shared:
+        through = [spec.topology.path(name) for name in one.paths]
+        rate = getattr(one, way).rate_mbit
+        together = sum(carried(path, getattr(path, way).rate_mbit) for path in through)
+        total += min(max(carried(path, rate) for path in through), together)
     return total
 
 
@@ -99,8 +111,8 @@ def deltas(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
     }
 
 
-def path_counters(path: Path, links: list[dict[str, Any]]) -> dict[str, Any]:
-    """Both directions of a path: what its netem passed on and dropped, beside what it was told to do."""
+def path_counters(path: Path | Bottleneck, links: list[dict[str, Any]]) -> dict[str, Any]:
+    """Both directions of a path or bottleneck: what its netem passed on and dropped, and what it was told."""
     found: dict[str, Any] = {"name": path.name}
     for one in ("forward", "reverse"):
         where = egress(path, one)

@@ -94,6 +94,21 @@ class Path:
 
 
 @dataclass(frozen=True)
+class Bottleneck:
+    """What PATHS have in common: one queue each way, beyond what each of them does by itself."""
+
+    name: str = field(metadata=NAME)
+    paths: tuple[str, ...] = field(metadata=names("path names"))
+    forward: Direction = field(metadata=table(Direction))
+    reverse: Direction = field(metadata=table(Direction))
+
+    def validate(self, at: At) -> None:
+        if not self.paths:
+            raise at("paths").refuse(list(self.paths), "at least one path")
+        unique(list(self.paths), at("paths"))
+
+
+@dataclass(frozen=True)
 class Topology:
     """Paths, and what the sender's segmentation offload does to them.
 
@@ -101,14 +116,37 @@ class Topology:
     the network, as a NIC does. whole: super-packets cross, and are queued and lost, whole, as they are
     between containers on one machine. Network cards are then left as their drivers start.
     nic: the cards of the hosts in place qemu.
+    bottlenecks: None where no paths share one, so that such a spec is what it was before there were any.
     """
 
     paths: tuple[Path, ...] = field(metadata=tables(Path, at_least=1))
     offload: str = field(default="none", metadata=choice("none", "host", "whole"))
     nic: str | None = field(default=None, metadata=choice(*NICS))
+    bottlenecks: tuple[Bottleneck, ...] | None = field(default=None, metadata=tables(Bottleneck))
 
     def validate(self, at: At) -> None:
-        unique([path.name for path in self.paths], at("paths"))
+        known = [path.name for path in self.paths]
+        unique(known, at("paths"))
+        unique(known + [one.name for one in self.shared], at("bottlenecks"))
+        taken = [(i, name) for i, one in enumerate(self.shared, 1) for name in one.paths]
+        for i, name in taken:
+            where = at.inside(f"bottlenecks {i}")("paths")
+            known_path(name, tuple(known), where)
+            if [other for _, other in taken].count(name) > 1:
+                raise where.refuse(name, "a path in one bottleneck at most", "remove it from the others")
+
+    @property
+    def shared(self) -> tuple[Bottleneck, ...]:
+        return self.bottlenecks or ()
+
+    @property
+    def shaped(self) -> tuple[Path | Bottleneck, ...]:
+        """All that has a netem each way."""
+        return (*self.paths, *self.shared)
+
+    def bottleneck(self, path: str) -> Bottleneck | None:
+        """The one that the path goes through."""
+        return next((one for one in self.shared if path in one.paths), None)
 
     def path(self, name: str) -> Path:
         return next(path for path in self.paths if path.name == name)
