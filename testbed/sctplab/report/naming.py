@@ -33,6 +33,7 @@ HEADLINES = (
     Metric("goodput_mbit", "Goodput", "Mbit/s"),
     Metric("transfer_s", "Transfer time", "s"),
     Metric("capacity_share", "Share of the paths' capacity", ""),
+    Metric("share_of_rival", "What a rival has of its fair share", ""),
     Metric("failover_s", "Failover time", "s", skewed=True),
     Metric("return_s", "Time until data returns to a healed path", "s", skewed=True),
     Metric("max_gap_s", "Longest gap between deliveries", "s", skewed=True),

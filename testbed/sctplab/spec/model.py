@@ -162,6 +162,7 @@ WITH_USRSCTP = tuple(dict.fromkeys(USRSCTP_SENDS + USRSCTP_RECEIVES))
 BY_KERNEL = ("sctp", "sctp-striped")  # the kernel's SCTP at both ends
 KINDS = (*BY_KERNEL, *WITH_USRSCTP, "tcp", "mptcp", "iperf3", "iperf3-sctp", "udp")
 SEVERAL_PATHS = (*BY_KERNEL, *WITH_USRSCTP, "mptcp")
+RIVALS = ("sctp", *WITH_USRSCTP, "tcp", "mptcp")  # whose receivers say what arrived when they are stopped
 LASTS = ("size_mb", "messages", "duration_s", "send_at_s")  # ways to say how long a flow lasts
 SOCKET_TIME = count(1, 3600000, "ms")
 
@@ -175,6 +176,7 @@ class Flow:
     paths: tuple[str, ...] = field(default=(), metadata=names("path names"))
     reverse: bool = field(default=False, metadata=flag())
     background: bool = field(default=False, metadata=flag())
+    rival: bool | None = field(default=None, metadata=flag())
     start_s: float = field(default=0.0, metadata=number(0, 86400, "seconds after the start"))
     size_mb: float | None = field(default=None, metadata=number(0.001, 1e6, "MB"))
     messages: int | None = field(default=None, metadata=count(1, 10**9, "messages"))
@@ -202,6 +204,7 @@ class Flow:
     dormant_policy: str | None = field(default=None, metadata=choice("kernel", "hop", "primary", "last"))
     cmt: str | None = field(default=None, metadata=choice("off", "base", "rpv1", "rpv2"))
     cmt_sack: str | None = field(default=None, metadata=choice("standard", "delayed", "per-path"))
+    congestion: str | None = field(default=None, metadata=choice("reno", "cubic"))
     sockopts: tuple[str, ...] | None = field(default=None, metadata=SOCKOPTS)
     receiver_sockopts: tuple[str, ...] | None = field(default=None, metadata=SOCKOPTS)
 
@@ -224,6 +227,7 @@ class Flow:
         if self.kind == "sctp-striped":
             self.validate_striped(at)
         self.validate_cmt(at)
+        self.validate_rival(at)
         if self.kind not in SEVERAL_PATHS and len(self.paths) > 1:
             raise at("paths").refuse(list(self.paths), f"one path for {self.kind}", "keep the first")
 
@@ -242,6 +246,14 @@ class Flow:
             raise at("cmt").refuse(self.cmt, f"off or base for {self.kind}")
         if self.cmt_sack == "per-path" and self.kind in WITH_USRSCTP:
             raise at("cmt_sack").refuse(self.cmt_sack, f"standard or delayed for {self.kind}")
+
+    def validate_rival(self, at: At) -> None:
+        if self.congestion is not None and self.kind not in ("tcp", "mptcp"):
+            raise at("congestion").refuse(self.congestion, f"none for {self.kind}", "remove it")
+        if self.rival and not self.background:
+            raise at("rival").refuse(True, "background = true beside it", "add it")
+        if self.rival and self.kind not in RIVALS:
+            raise at("rival").refuse(True, "a flow of kind " + ", ".join(RIVALS), "change kind or remove it")
 
     @property
     def hosts(self) -> tuple[str, str]:

@@ -29,6 +29,13 @@ A scenario file asks one question, written as a comment in its first line:
     [[flows]]                         # keys of Flow; no paths = all paths (tcp, udp, iperf3: the first)
     size_mb = 40
 
+    [[flows]]
+    name = "rival"
+    kind = "tcp"
+    background = true
+    rival = true                      # its goodput is a metric
+    copies = 2                        # so many flows: rival1, rival2
+
     [[events]]                        # optional; keys of Event
     at_s = 3
     action = "cut"
@@ -90,6 +97,7 @@ DIRECTION_KEYS = [f.name for f in fields(Direction)]
 PATH_KEYS = [f.name for f in fields(LinkPath)] + DIRECTION_KEYS
 BOTTLENECK_KEYS = [f.name for f in fields(Bottleneck)] + DIRECTION_KEYS + ["queue_bdp"]
 QUEUE_BDP = number(0.01, 1000, "times rate x round trip")["check"]
+COPIES = count(0, 100, "flows")["check"]
 ETHERNET = 14
 PLACEHOLDER = re.compile(r"\{(?:([0-9]+(?:\.[0-9]+)?) - )?([^{}]*)\}")
 
@@ -416,11 +424,22 @@ def queue_pkts(share: float, made: Bottleneck, way: Direction, through: list[Lin
 def flows(found: Any, changes: Mapping[str, Any], at: At) -> list[dict[str, Any]]:
     if not isinstance(found, list) or not found:
         raise at("flows").refuse(found, "at least one [[flows]]")
-    tables = [dict(mapping(flow, at("flows"))) for flow in found]
+    tables = [{"name": f"flow{i}", **mapping(flow, at("flows"))} for i, flow in enumerate(found, 1)]
     return [
-        {"name": f"flow{i}", **flow, **({} if flow.get("background") else mapping(changes, at("flow")))}
-        for i, flow in enumerate(tables, 1)
+        {**flow, **({} if flow.get("background") else mapping(changes, at("flow")))}
+        for table in tables
+        for flow in copies(table, at.inside(f"flows {table['name']}")("copies"))
     ]
+
+
+def copies(flow: dict[str, Any], at: At) -> Iterator[dict[str, Any]]:
+    """The flow, or as many as its key copies says, numbered."""
+    if "copies" not in flow:
+        yield flow
+        return
+    alike = {key: value for key, value in flow.items() if key != "copies"}
+    for i in range(1, COPIES(flow["copies"], at) + 1):
+        yield {**alike, "name": f"{flow['name']}{i}"}
 
 
 def both_hosts(tree: Mapping[str, Any], changes: Mapping[str, Any], at: At) -> dict[str, dict[str, Any]]:
