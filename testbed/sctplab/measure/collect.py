@@ -3,7 +3,13 @@
 
 goodput_mbit      payload delivered / transfer_s, all flows that are not background
 transfer_s        first send to last delivery
-capacity_share    goodput_mbit / sum over all paths of the rate x payload share of a full packet
+capacity_share    goodput_mbit / sum over all paths of the rate x payload share of a full packet; paths
+                  through one bottleneck count for no more than its rate together
+rival_mbit        payload delivered of a rival / time from its first send to its last delivery; mean of all
+share_of_rival    the same / the rival's fair share; mean of all rivals. The fair share: capacity as in
+                  capacity_share, for a flow of its kind, / the number of flows that are under way, averaged
+                  over the rival's time. A flow counts as one, however many paths it has; background flows
+                  that are no rivals do not count
 rtx_ratio         DATA chunks sent again / DATA chunks sent once (sender)
 t3_timeouts, fast_rtx   how often the T3 timer expired, fast retransmissions (sender, SNMP)
 sacks             SACK chunks that reached the sender
@@ -20,6 +26,7 @@ dormant_moves     how often data then went to another path (sender, SctpMpDorman
 max_message_delay_s     longest one-way delay of a message
 max_gap_s               longest time in which nothing was delivered
 wire_mbit.PATH    what left the middle towards the receiver, headers included, / transfer_s
+wire_mbit.BOTTLENECK    what left the bottleneck in that direction, all flows, / transfer_s
 
 Of a flow of kind sctp-striped: goodput_mbit, transfer_s and capacity_share as stripe.py says; the counts are
 of the associations until each has transferred all; what tells of single messages or of wires is absent.
@@ -36,7 +43,7 @@ from sctplab.measure.capture import Chunk
 from sctplab.plan import stripe
 from sctplab.plan.link_commands import egress
 from sctplab.plan.traffic import PORT, parts, payload_share, used_paths
-from sctplab.spec.model import BREAKING, BY_KERNEL, USRSCTP_SENDS, Flow, Path, RunSpec
+from sctplab.spec.model import BREAKING, BY_KERNEL, USRSCTP_SENDS, Bottleneck, Flow, Path, RunSpec
 
 SERIES_POINTS = 2000
 T3 = "SctpT3RtxExpireds"
@@ -46,10 +53,20 @@ Ends = tuple[dict[str, Any], dict[str, Any]]  # results of sender and receiver
 
 def capacity_mbit(spec: RunSpec, flow: Flow) -> float:
     """Payload capacity of all paths for messages like this flow's."""
+    way = "reverse" if flow.reverse else "forward"
+
+    def carried(path: Path, rate_mbit: float) -> float:
+        return rate_mbit * payload_share(flow.kind, path, flow.message_b)
+
     total = 0.0
     for path in spec.topology.paths:
-        shaping = path.reverse if flow.reverse else path.forward
-        total += shaping.rate_mbit * payload_share(flow.kind, path, flow.message_b)
+        if spec.topology.bottleneck(path.name) is None:
+            total += carried(path, getattr(path, way).rate_mbit)
+    for one in spec.topology.shared:
+        through = [spec.topology.path(name) for name in one.paths]
+        rate = getattr(one, way).rate_mbit
+        together = sum(carried(path, getattr(path, way).rate_mbit) for path in through)
+        total += min(max(carried(path, rate) for path in through), together)
     return total
 
 
@@ -99,8 +116,8 @@ def deltas(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
     }
 
 
-def path_counters(path: Path, links: list[dict[str, Any]]) -> dict[str, Any]:
-    """Both directions of a path: what its netem passed on and dropped, beside what it was told to do."""
+def path_counters(path: Path | Bottleneck, links: list[dict[str, Any]]) -> dict[str, Any]:
+    """Both directions of a path or bottleneck: what its netem passed on and dropped, and what it was told."""
     found: dict[str, Any] = {"name": path.name}
     for one in ("forward", "reverse"):
         where = egress(path, one)
@@ -129,6 +146,7 @@ def metrics(spec: RunSpec, result: dict[str, Any], counters: dict[str, dict[str,
         found |= recovery(counters[main[0].hosts[0]], pairs)
     elif main[0].kind in USRSCTP_SENDS:
         found |= repeated([send["association_stats"] for send, _ in pairs if "association_stats" in send])
+    found |= rivals(spec, result)
     first, *others = outcomes(spec, main[0], result)
     if not others:
         found |= delays(spec, result, first)
@@ -175,6 +193,43 @@ def speed(spec: RunSpec, flow: Flow, pairs: list[Ends]) -> dict[str, float]:
         "transfer_s": seconds,
         "capacity_share": goodput / capacity_mbit(spec, flow),
     }
+
+
+Interval = tuple[float, float]
+
+
+def rivals(spec: RunSpec, result: dict[str, Any]) -> dict[str, float]:
+    """rival_mbit and share_of_rival; none where a rival brought nothing."""
+    measured = [flow for flow in spec.flows if flow.rival or not flow.background]
+    under_way = {flow.name: span(*ends(flow, outcomes(spec, flow, result))) for flow in measured}
+    others = [time for time in under_way.values() if time]
+    speeds, shares = [], []
+    for flow in (flow for flow in measured if flow.rival):
+        time = under_way[flow.name]
+        if time is None:
+            return {}
+        received = ends(flow, outcomes(spec, flow, result))[1]["bytes"]
+        speeds.append(received * 8e-6 / (time[1] - time[0]))
+        shares.append(speeds[-1] / capacity_mbit(spec, flow) / alone(time, others))
+    if not speeds:
+        return {}
+    return {"rival_mbit": sum(speeds) / len(speeds), "share_of_rival": sum(shares) / len(shares)}
+
+
+def span(send: dict[str, Any], recv: dict[str, Any]) -> Interval | None:
+    """From the first send to the last delivery; a sender that was stopped may have told nothing."""
+    start, end = send.get("first_t", recv.get("first_t")), recv.get("last_t", send.get("last_t"))
+    return (start, end) if start is not None and end is not None and end > start else None
+
+
+def alone(time: Interval, flows: list[Interval]) -> float:
+    """The mean over TIME of 1 / the number of FLOWS under way, one of which has that time."""
+    moments = sorted({min(max(t, time[0]), time[1]) for flow in flows for t in flow})
+    parts = (
+        (end - start) / sum(flow[0] <= start and end <= flow[1] for flow in flows)
+        for start, end in pairwise(moments)
+    )
+    return sum(parts) / (time[1] - time[0])
 
 
 def recovery(sender: dict[str, int], pairs: list[Ends]) -> dict[str, float]:

@@ -192,6 +192,8 @@ def check(spec: RunSpec, rules: Rules) -> None:
     """Raises LabError for what no agent, or none of these rules, can follow."""
     if spec.events or len(spec.flows) != 1:
         raise refused(spec, "events or several flows", "one flow and no event")
+    if spec.topology.shared:
+        raise refused(spec, f"bottleneck {spec.topology.shared[0].name}", "paths that share nothing")
     flow = spec.flows[0]
     mtu = min(path.mtu for path in spec.topology.paths)
     if flow.primary not in (None, spec.topology.paths[0].name):

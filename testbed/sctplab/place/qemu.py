@@ -25,6 +25,7 @@ from sctplab.errors import LabError
 from sctplab.paths import ROOT
 from sctplab.place.base import Kernel
 from sctplab.place.uml import BUILD
+from sctplab.plan import capabilities
 from sctplab.plan.link_commands import Command, command, ends, middle, namespaces
 from sctplab.plan.placement import Names, placed
 from sctplab.plan.run_plan import Plan, make
@@ -58,6 +59,8 @@ class Qemu:
 
     def refuse(self, specs: list[RunSpec]) -> None:
         for spec in specs:
+            for lack in capabilities.no_bottleneck(spec):
+                raise LabError(f"{spec.scenario}: {lack}")
             number = len(spec.topology.paths)
             if number > MOST_NICS:
                 raise LabError(

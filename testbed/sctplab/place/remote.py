@@ -17,7 +17,7 @@ from sctplab.errors import LabError
 from sctplab.paths import AGENT
 from sctplab.place.base import Kernel
 from sctplab.plan import capabilities, placement
-from sctplab.plan.link_commands import Command, command, ends, middle, subnet
+from sctplab.plan.link_commands import REDIRECT, Command, command, ends, middle, subnet
 from sctplab.plan.run_plan import Plan, TimedCommands, address_del, carrier_down, make
 from sctplab.programs import Tools
 from sctplab.remote import inventory, preflight
@@ -26,7 +26,6 @@ from sctplab.spec.model import HOSTS, RunSpec
 from sctplab.spec.model import Path as LinkPath
 
 TAKES = {"carrier-up": carrier_down, "address-add": address_del}
-REDIRECT = "action mirred egress redirect dev"
 MEASURED_BY = ("net.sctp.", "net.ipv4.tcp_")  # what a run may set on a machine
 
 

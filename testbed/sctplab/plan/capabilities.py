@@ -72,6 +72,12 @@ def middle_lacks(found: FOUND, directions: list[Direction]) -> Iterator[str]:
         )
 
 
+def no_bottleneck(spec: RunSpec) -> Iterator[str]:
+    """What a place lacks whose middles are machines: one that several paths go through."""
+    for one in spec.topology.shared:
+        yield f"bottleneck {one.name}: got place {spec.place}, expected uml or netns; choose one with --place"
+
+
 def random(one: Direction) -> bool:
     """Whether what netem does in this direction depends on chance."""
     return bool(one.loss_pct or one.gemodel or one.jitter_ms or one.reorder_pct)
@@ -79,7 +85,7 @@ def random(one: Direction) -> bool:
 
 def shaped(spec: RunSpec) -> list[Direction]:
     """All directions, with what events make of them; the changes of events count as they are written."""
-    every = [one for path in spec.topology.paths for one in (path.forward, path.reverse)]
+    every = [one for path in spec.topology.shaped for one in (path.forward, path.reverse)]
     changes = [event.values for event in spec.events if event.values]
     chance = ("loss_pct", "gemodel", "jitter_ms", "reorder_pct")
     if any(values.get(key) for values in changes for key in chance):

@@ -8,6 +8,14 @@ Two hosts and one middle per path are network namespaces, the lines between them
 interface bears the path's name. Path p has 10.p.1.0/24 (host1, .1 and its middle, .254) and
 10.p.2.0/24 (host2), or fd00:p:1::/64 and fd00:p:2::/64.
 
+Paths through a bottleneck go on from their middles through one more namespace, which passes frames on as they
+are: tc redirects what a path brings to one end of a veth pair, whose netem is the queue that all share, and
+at the other end to the path whose host or middle the frame is for.
+
+    mid-path1 [to-host2] ---- [path1-1]                    [path1-2] ---- [path1] host2
+                                       [forward = reverse]                                 in neck-NAME
+    mid-path2 [to-host2] ---- [path2-1]                    [path2-2] ---- [path2] host2
+
 Decisions
 - Shaping is netem on the middle's egress, never on the sender: a drop in the sender's own queue is told to
   the sender, a drop in the network is not.
@@ -28,8 +36,9 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sctplab.spec.model import HOSTS, Direction, Path, Topology, derive_seed
+from sctplab.spec.model import HOSTS, Bottleneck, Direction, Path, Topology, derive_seed
 
+REDIRECT = "action mirred egress redirect dev"
 NETWORK_OFFLOADS = ("tx", "tso", "gso", "gro")
 HOST_OFFLOADS = ("tx-sctp-segmentation",)
 NO_IPV6 = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
@@ -68,6 +77,10 @@ def middle(path: Path) -> str:
     return f"mid-{path.name}"
 
 
+def neck(one: Bottleneck) -> str:
+    return f"neck-{one.name}"
+
+
 def host_number(host: str) -> int:
     return 1 + HOSTS.index(host)
 
@@ -100,18 +113,21 @@ def address(topology: Topology, host: str, path_name: str) -> str:
 
 
 def namespaces(topology: Topology) -> list[str]:
-    return [*HOSTS, *(middle(path) for path in topology.paths)]
+    necks = (neck(one) for one in topology.shared)
+    return [*HOSTS, *(middle(path) for path in topology.paths), *necks]
 
 
-def egress(path: Path, direction: str) -> tuple[str, str]:
+def egress(path: Path | Bottleneck, direction: str) -> tuple[str, str]:
     """(namespace, interface) whose netem shapes this direction."""
+    if isinstance(path, Bottleneck):
+        return neck(path), direction
     return middle(path), "to-host2" if direction == "forward" else "to-host1"
 
 
 def build_commands(topology: Topology, seed: int) -> list[Command]:
     """Everything from nothing to two hosts that reach each other over shaped paths."""
     commands = [command("", f"ip netns add {name}") for name in namespaces(topology)]
-    commands += [pair(topology, path, host) for path in topology.paths for host in HOSTS]
+    commands += [one for path in topology.paths for host in HOSTS for one in line(topology, path, host)]
     for host in HOSTS:
         commands += namespace_start(topology, host)
         for path in topology.paths:
@@ -121,18 +137,73 @@ def build_commands(topology: Topology, seed: int) -> list[Command]:
         commands += middle_ends(topology, path)
         for direction in ("forward", "reverse"):
             commands.append(netem("add", path, direction, getattr(path, direction), seed))
+    for one in topology.shared:
+        commands += neck_commands(topology, one, seed)
     return commands + offload_commands(topology)
 
 
-def pair(topology: Topology, path: Path, host: str) -> Command:
-    """The veth pair between a host and a middle."""
+def line(topology: Topology, path: Path, host: str) -> list[Command]:
+    """The veth pair between a host and a middle; two of them where a bottleneck is on host2's side."""
     near, far = ends(topology, path, host)
-    common = f"mtu {path.mtu}" + (" gso_max_segs 1" if topology.offload != "whole" else "")
-    return command(
-        "",
-        f"ip link add {near.interface} netns {near.where} address {near.mac} {common} type veth"
-        f" peer name {far.interface} netns {far.where} address {far.mac} {common}",
-    )
+    here, there = f"{near.interface} netns {near.where}", f"{far.interface} netns {far.where}"
+    here, there = f"{here} address {near.mac}", f"{there} address {far.mac}"
+    shared = topology.bottleneck(path.name)
+    if shared is None or host == HOSTS[0]:
+        return [pair(topology, path.mtu, here, there)]
+    ports = {end: f"{port(path, end)} netns {neck(shared)}" for end in HOSTS}
+    return [pair(topology, path.mtu, here, ports[host]), pair(topology, path.mtu, ports[HOSTS[0]], there)]
+
+
+def pair(topology: Topology, mtu: int, near: str, far: str) -> Command:
+    """A veth pair; NEAR and FAR: name, namespace and the address of each end."""
+    common = f"mtu {mtu}" + (" gso_max_segs 1" if topology.offload != "whole" else "")
+    return command("", f"ip link add {near} {common} type veth peer name {far} {common}")
+
+
+def port(path: Path, host: str) -> str:
+    """The bottleneck's interface towards a host's end of the path."""
+    return f"{path.name}-{host_number(host)}"
+
+
+def cable(topology: Topology, path: Path, host: str) -> tuple[str, str]:
+    """(namespace, interface) of the other end of the host's line."""
+    shared = topology.bottleneck(path.name)
+    if shared is None or host == HOSTS[0]:
+        return middle(path), f"to-{host}"
+    return neck(shared), port(path, host)
+
+
+def neck_commands(topology: Topology, shared: Bottleneck, seed: int) -> list[Command]:
+    """A bottleneck from its ports on: no addresses, no IP, two queues."""
+    where = neck(shared)
+    through = [topology.path(name) for name in shared.paths]
+    mtu = max(path.mtu for path in through)
+    commands = [command(where, f"sysctl -q -w {key}") for key in NO_IPV6]
+    commands.append(pair(topology, mtu, f"forward netns {where}", f"reverse netns {where}"))
+    names = ["forward", "reverse", *(port(path, host) for path in through for host in HOSTS)]
+    for name in names:
+        commands.append(command(where, f"ip link set {name} up"))
+        commands.append(command(where, f"tc qdisc add dev {name} ingress"))
+    for path in through:
+        commands += steering(topology, path, where)
+    queues = (netem("add", shared, way, getattr(shared, way), seed) for way in ("forward", "reverse"))
+    return [*commands, *queues]
+
+
+def steering(topology: Topology, path: Path, where: str) -> Iterator[Command]:
+    """What a path brings goes into the queue of its direction; behind it, the receiver's MAC says whither."""
+    near, far = ends(topology, path, HOSTS[1])
+    for way, came, left, to in (("forward", HOSTS[0], HOSTS[1], near), ("reverse", HOSTS[1], HOSTS[0], far)):
+        behind = "reverse" if way == "forward" else "forward"
+        filters = "protocol all prio 1"
+        yield command(
+            where, f"tc filter add dev {port(path, came)} ingress {filters} matchall {REDIRECT} {way}"
+        )
+        yield command(
+            where,
+            f"tc filter add dev {behind} ingress {filters} flower dst_mac {to.mac}"
+            f" {REDIRECT} {port(path, left)}",
+        )
 
 
 def namespace_start(topology: Topology, name: str) -> list[Command]:
@@ -186,7 +257,7 @@ def middle_ends(topology: Topology, path: Path) -> list[Command]:
 
 
 def netem(
-    verb: str, path: Path, direction: str, values: Direction, seed: int, purpose: str = "netem"
+    verb: str, path: Path | Bottleneck, direction: str, values: Direction, seed: int, purpose: str = "netem"
 ) -> Command:
     """The qdisc of one direction. `change` with all values keeps the packets that are in it."""
     where, interface = egress(path, direction)
@@ -211,7 +282,11 @@ def offload_commands(topology: Topology) -> list[Command]:
     names = NETWORK_OFFLOADS + (HOST_OFFLOADS if topology.offload == "none" else ())
     off = " ".join(f"{name} off" for name in names)
     lines = [ends(topology, path, host) for path in topology.paths for host in HOSTS]
-    return [command(end.where, f"ethtool -K {end.interface} {off}") for line in lines for end in line]
+    found = [(end.where, end.interface) for line in lines for end in line]
+    for one in topology.shared:
+        ports = [port(topology.path(name), host) for name in one.paths for host in HOSTS]
+        found += [(neck(one), name) for name in ("forward", "reverse", *ports)]
+    return [command(where, f"ethtool -K {interface} {off}") for where, interface in found]
 
 
 def interfaces(topology: Topology) -> list[tuple[str, str]]:

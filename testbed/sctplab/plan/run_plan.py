@@ -10,12 +10,12 @@ from typing import Any
 from sctplab.plan.link_commands import (
     Command,
     build_commands,
+    cable,
     command,
     egress,
     ends,
     host_address,
     interfaces,
-    middle,
     namespaces,
     netem,
     pasteable,
@@ -86,7 +86,7 @@ def make(spec: RunSpec, tool: str) -> Plan:
         captures=tuple(capture(*end) for end in captured(spec)),
         flows=flows,
         events=tuple(events(spec)),
-        links=tuple(egress(path, direction) for path in topology.paths for direction in directions("both")),
+        links=tuple(egress(one, way) for one in topology.shaped for way in directions("both")),
         sample_ms=spec.measure.sample_ms,
         virtual_limit_s=spec.limits.virtual_s,
     )
@@ -150,12 +150,16 @@ def reshape(
 
 
 def carrier_down(spec: RunSpec, event: Event, path: Path) -> list[Command]:
-    """The middle's end goes down, so the host sees its carrier go; what waits in that end's queue is lost."""
-    return [command(middle(path), f"ip link set to-{event.host} down")]
+    """The other end goes down, so the host sees its carrier go; what waits in that end's queue is lost."""
+    where, interface = cable(spec.topology, path, event.host)
+    return [command(where, f"ip link set {interface} down")]
 
 
 def carrier_up(spec: RunSpec, event: Event, path: Path) -> list[Command]:
     near, far = ends(spec.topology, path, event.host)
+    where, interface = cable(spec.topology, path, event.host)
+    if where != far.where:
+        return [command(where, f"ip link set {interface} up")]
     return list(up(spec.topology, path, far, near, event.host))
 
 

@@ -27,6 +27,7 @@ UDP = 8
 SCTP_KINDS = (*BY_KERNEL, *WITH_USRSCTP, "iperf3-sctp")  # packets as SCTP fills them
 UDP_PORT = 9899  # of both ends where SCTP travels in UDP
 MPTCP_SUBFLOWS = 8
+TCP_CONGESTION = 13  # the socket option
 # Socket buffers are capped by these; the TCP ones let auto-tuning reach the same size.
 BUFFER_CAP = 64 << 20
 # Pages that all TCP sockets of both hosts may hold. The kernel takes a 16th of UML's memory, which two MPTCP
@@ -98,6 +99,11 @@ def raw(options: tuple[str, ...] | None) -> list[str]:
     return [word for one in options or () for word in ("--sockopt", one)]
 
 
+def congestion(flow: Flow) -> list[str]:
+    """TCP_CONGESTION of the sender."""
+    return raw((f"tcp:{TCP_CONGESTION}:{flow.congestion.encode().hex()}",)) if flow.congestion else []
+
+
 def common_commands() -> list[Command]:
     """Buffer limits, in all namespaces that know them."""
     caps = [command("", f"sysctl -q -w net.core.{kind}mem_max={BUFFER_CAP}") for kind in "rw"]
@@ -144,7 +150,7 @@ def mpflow_pair(
     send += switch("nodelay", flow.nodelay) + switch("unordered", flow.unordered)
     send += option("streams", flow.streams if flow.streams > 1 else None)
     send += option("rtx-policy", flow.rtx_policy) + option("dormant-policy", flow.dormant_policy)
-    send += option("failover-heartbeat", flow.failover_heartbeat)
+    send += option("failover-heartbeat", flow.failover_heartbeat) + congestion(flow)
     send += option("primary", flow.primary and address(topology, receiver, flow.primary)) + raw(flow.sockopts)
     ready = '"event": "ready"'
     return Load(name, flow.start_s, flow.background, Process(receiver, tuple(recv), ready),

@@ -224,6 +224,7 @@ def distinct(seen: Survey) -> Iterator[Finding]:
 def unfit(seen: Survey, spec: RunSpec) -> Iterator[str]:
     """Why this run cannot happen on these machines."""
     have, file = len(seen.inventory.cables), seen.inventory.file
+    yield from capabilities.no_bottleneck(spec)
     if len(spec.topology.paths) > have:
         yield f"{len(spec.topology.paths)} paths, but {file} has {have}; add NETIF_{have + 1}"
         return

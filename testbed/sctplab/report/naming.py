@@ -35,6 +35,7 @@ HEADLINES = (
     Metric("goodput_mbit", "Goodput", "Mbit/s", more=True),
     Metric("transfer_s", "Transfer time", "s"),
     Metric("capacity_share", "Share of the paths' capacity", "", more=True),
+    Metric("share_of_rival", "Rival's share of its fair rate", "", more=True),
     Metric("failover_s", "Failover time", "s", skewed=True),
     Metric("return_s", "Time until data returns to a healed path", "s", skewed=True),
     Metric("max_gap_s", "Longest gap between deliveries", "s", skewed=True),

@@ -160,11 +160,15 @@ def finish(
     hosts = result["before"]
     counters = {host: collect.deltas(result["before"][host], result["after"][host]) for host in hosts}
     paths = [collect.path_counters(path, result["links"]) for path in spec.topology.paths]
+    shared = [collect.path_counters(one, result["links"]) for one in spec.topology.shared]
     made["sysctls"] = result["sysctls"]
     made["metrics"] = {}
     if status == "ok":
-        made["metrics"] = collect.metrics(spec, result, counters, paths) | returned(spec, result, folder)
+        found = collect.metrics(spec, result, counters, paths + shared)
+        made["metrics"] = found | returned(spec, result, folder)
     made["paths"] = paths
+    if shared:
+        made["bottlenecks"] = shared
     made["counters"] = counters
     made["flows"] = [flow_summary(flow) for flow in result["flows"]]
     made["events"] = [

@@ -94,6 +94,21 @@ class Path:
 
 
 @dataclass(frozen=True)
+class Bottleneck:
+    """What PATHS have in common: one queue each way, beyond what each of them does by itself."""
+
+    name: str = field(metadata=NAME)
+    paths: tuple[str, ...] = field(metadata=names("path names"))
+    forward: Direction = field(metadata=table(Direction))
+    reverse: Direction = field(metadata=table(Direction))
+
+    def validate(self, at: At) -> None:
+        if not self.paths:
+            raise at("paths").refuse(list(self.paths), "at least one path")
+        unique(list(self.paths), at("paths"))
+
+
+@dataclass(frozen=True)
 class Topology:
     """Paths, and what the sender's segmentation offload does to them.
 
@@ -101,14 +116,37 @@ class Topology:
     the network, as a NIC does. whole: super-packets cross, and are queued and lost, whole, as they are
     between containers on one machine. Network cards are then left as their drivers start.
     nic: the cards of the hosts in place qemu.
+    bottlenecks: None where no paths share one, so that such a spec is what it was before there were any.
     """
 
     paths: tuple[Path, ...] = field(metadata=tables(Path, at_least=1))
     offload: str = field(default="none", metadata=choice("none", "host", "whole"))
     nic: str | None = field(default=None, metadata=choice(*NICS))
+    bottlenecks: tuple[Bottleneck, ...] | None = field(default=None, metadata=tables(Bottleneck))
 
     def validate(self, at: At) -> None:
-        unique([path.name for path in self.paths], at("paths"))
+        known = [path.name for path in self.paths]
+        unique(known, at("paths"))
+        unique(known + [one.name for one in self.shared], at("bottlenecks"))
+        taken = [(i, name) for i, one in enumerate(self.shared, 1) for name in one.paths]
+        for i, name in taken:
+            where = at.inside(f"bottlenecks {i}")("paths")
+            known_path(name, tuple(known), where)
+            if [other for _, other in taken].count(name) > 1:
+                raise where.refuse(name, "a path in one bottleneck at most", "remove it from the others")
+
+    @property
+    def shared(self) -> tuple[Bottleneck, ...]:
+        return self.bottlenecks or ()
+
+    @property
+    def shaped(self) -> tuple[Path | Bottleneck, ...]:
+        """All that has a netem each way."""
+        return (*self.paths, *self.shared)
+
+    def bottleneck(self, path: str) -> Bottleneck | None:
+        """The one that the path goes through."""
+        return next((one for one in self.shared if path in one.paths), None)
 
     def path(self, name: str) -> Path:
         return next(path for path in self.paths if path.name == name)
@@ -124,6 +162,7 @@ WITH_USRSCTP = tuple(dict.fromkeys(USRSCTP_SENDS + USRSCTP_RECEIVES))
 BY_KERNEL = ("sctp", "sctp-striped")  # the kernel's SCTP at both ends
 KINDS = (*BY_KERNEL, *WITH_USRSCTP, "tcp", "mptcp", "iperf3", "iperf3-sctp", "udp")
 SEVERAL_PATHS = (*BY_KERNEL, *WITH_USRSCTP, "mptcp")
+RIVALS = ("sctp", *WITH_USRSCTP, "tcp", "mptcp")  # whose receivers say what arrived when they are stopped
 LASTS = ("size_mb", "messages", "duration_s", "send_at_s")  # ways to say how long a flow lasts
 SOCKET_TIME = count(1, 3600000, "ms")
 
@@ -137,6 +176,7 @@ class Flow:
     paths: tuple[str, ...] = field(default=(), metadata=names("path names"))
     reverse: bool = field(default=False, metadata=flag())
     background: bool = field(default=False, metadata=flag())
+    rival: bool | None = field(default=None, metadata=flag())
     start_s: float = field(default=0.0, metadata=number(0, 86400, "seconds after the start"))
     size_mb: float | None = field(default=None, metadata=number(0.001, 1e6, "MB"))
     messages: int | None = field(default=None, metadata=count(1, 10**9, "messages"))
@@ -164,6 +204,7 @@ class Flow:
     dormant_policy: str | None = field(default=None, metadata=choice("kernel", "hop", "primary", "last"))
     cmt: str | None = field(default=None, metadata=choice("off", "base", "rpv1", "rpv2"))
     cmt_sack: str | None = field(default=None, metadata=choice("standard", "delayed", "per-path"))
+    congestion: str | None = field(default=None, metadata=choice("reno", "cubic"))
     sockopts: tuple[str, ...] | None = field(default=None, metadata=SOCKOPTS)
     receiver_sockopts: tuple[str, ...] | None = field(default=None, metadata=SOCKOPTS)
 
@@ -186,6 +227,7 @@ class Flow:
         if self.kind == "sctp-striped":
             self.validate_striped(at)
         self.validate_cmt(at)
+        self.validate_rival(at)
         if self.kind not in SEVERAL_PATHS and len(self.paths) > 1:
             raise at("paths").refuse(list(self.paths), f"one path for {self.kind}", "keep the first")
 
@@ -204,6 +246,14 @@ class Flow:
             raise at("cmt").refuse(self.cmt, f"off or base for {self.kind}")
         if self.cmt_sack == "per-path" and self.kind in WITH_USRSCTP:
             raise at("cmt_sack").refuse(self.cmt_sack, f"standard or delayed for {self.kind}")
+
+    def validate_rival(self, at: At) -> None:
+        if self.congestion is not None and self.kind not in ("tcp", "mptcp"):
+            raise at("congestion").refuse(self.congestion, f"none for {self.kind}", "remove it")
+        if self.rival and not self.background:
+            raise at("rival").refuse(True, "background = true beside it", "add it")
+        if self.rival and self.kind not in RIVALS:
+            raise at("rival").refuse(True, "a flow of kind " + ", ".join(RIVALS), "change kind or remove it")
 
     @property
     def hosts(self) -> tuple[str, str]:

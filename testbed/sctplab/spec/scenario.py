@@ -20,8 +20,21 @@ A scenario file asks one question, written as a comment in its first line:
     rate_mbit = 34.368
     delay_ms = "{d2_ms}"              # the factor's value; "{40 - d2_ms}": what is left of 40
 
+    [[topology.bottlenecks]]          # optional; what several paths go through, keys as of a path
+    name = "shared"
+    paths = ["path1", "path2"]
+    rate_mbit = 20
+    queue_bdp = 1                     # in place of queue_pkts: multiples of rate x round trip
+
     [[flows]]                         # keys of Flow; no paths = all paths (tcp, udp, iperf3: the first)
     size_mb = 40
+
+    [[flows]]
+    name = "rival"
+    kind = "tcp"
+    background = true
+    rival = true                      # its goodput is a metric
+    copies = 2                        # so many flows: rival1, rival2
 
     [[events]]                        # optional; keys of Event
     at_s = 3
@@ -51,6 +64,7 @@ A key that is not known, a factor that is not used and a value that cannot be ar
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -61,9 +75,9 @@ from typing import Any, Protocol
 from sctplab.errors import LabError
 from sctplab.paths import SCENARIOS
 from sctplab.spec import report_spec
-from sctplab.spec.model import FLAVOURS, LABEL, SPEC_FORMAT, USUAL_BASE, Direction, RunSpec
+from sctplab.spec.model import FLAVOURS, LABEL, SPEC_FORMAT, USUAL_BASE, Bottleneck, Direction, RunSpec
 from sctplab.spec.model import Path as LinkPath
-from sctplab.spec.schema import At, build, count, mapping, nearest, refuse_unknown
+from sctplab.spec.schema import At, build, count, mapping, nearest, number, refuse_unknown
 
 SYSCTL_KEYS = ["sysctl", "sysctl_host1", "sysctl_host2"]
 OPTIONAL = [
@@ -81,6 +95,10 @@ TABLES = ["topology", "flows", *OPTIONAL, *report_spec.KEYS]
 VARIANT_KEYS = ["kernels", "flow", *SYSCTL_KEYS]
 DIRECTION_KEYS = [f.name for f in fields(Direction)]
 PATH_KEYS = [f.name for f in fields(LinkPath)] + DIRECTION_KEYS
+BOTTLENECK_KEYS = [f.name for f in fields(Bottleneck)] + DIRECTION_KEYS + ["queue_bdp"]
+QUEUE_BDP = number(0.01, 1000, "times rate x round trip")["check"]
+COPIES = count(0, 100, "flows")["check"]
+ETHERNET = 14
 PLACEHOLDER = re.compile(r"\{(?:([0-9]+(?:\.[0-9]+)?) - )?([^{}]*)\}")
 
 
@@ -319,6 +337,7 @@ def one_run(
     at = At(scenario.file, "")
     tree = fill(scenario.tree, cell, at)
     changes = fill(scenario.variants[variant], cell, at.inside(f"variants.{variant}"))
+    made = [split_path(path, f"paths {i}", PATH_KEYS, at) for i, path in enumerate(paths(tree, at), 1)]
     spec = {
         "format": SPEC_FORMAT,
         "scenario": scenario.name,
@@ -329,10 +348,7 @@ def one_run(
         "variant": variant,
         "factors": cell,
         "seed": seed,
-        "topology": {
-            **tree["topology"],
-            "paths": [split_path(path, i, at) for i, path in enumerate(paths(tree, at), 1)],
-        },
+        "topology": {**tree["topology"], "paths": made, **bottlenecks(tree["topology"], made, at)},
         "flows": flows(tree["flows"], changes.get("flow", {}), at),
         "events": tree.get("events", []),
         "sysctl": both_hosts(tree, changes, at),
@@ -348,18 +364,18 @@ def one_run(
 
 def paths(tree: Mapping[str, Any], at: At) -> list[Any]:
     topology = mapping(tree["topology"], at("topology"))
-    refuse_unknown(topology, ["paths", "offload", "nic"], at.inside("topology"))
+    refuse_unknown(topology, ["paths", "offload", "nic", "bottlenecks"], at.inside("topology"))
     found = topology.get("paths")
     if not isinstance(found, list) or not found:
         raise at.inside("topology")("paths").refuse(found, "at least one [[topology.paths]]")
     return found
 
 
-def split_path(path: Any, index: int, at: At) -> dict[str, Any]:
-    """A path's table with its common values moved into forward and reverse."""
-    at = at.inside(f"topology.paths {index}")
+def split_path(path: Any, table: str, keys: list[str], at: At) -> dict[str, Any]:
+    """The table of a path or a bottleneck with its common values moved into forward and reverse."""
+    at = at.inside(f"topology.{table}")
     found = mapping(path, at)
-    refuse_unknown(found, PATH_KEYS, at)
+    refuse_unknown(found, keys, at)
     common = {key: value for key, value in found.items() if key in DIRECTION_KEYS}
     split = {key: value for key, value in found.items() if key not in DIRECTION_KEYS}
     for direction in ("forward", "reverse"):
@@ -367,14 +383,63 @@ def split_path(path: Any, index: int, at: At) -> dict[str, Any]:
     return split
 
 
+def bottlenecks(topology: Mapping[str, Any], paths: list[dict[str, Any]], at: At) -> dict[str, Any]:
+    """The topology's bottlenecks with their queues in packets; no such member where there are none."""
+    found = topology.get("bottlenecks", [])
+    if not isinstance(found, list):
+        raise at.inside("topology")("bottlenecks").refuse(found, "tables [[topology.bottlenecks]]")
+    made = [bottleneck(one, f"bottlenecks {i}", paths, at) for i, one in enumerate(found, 1)]
+    return {"bottlenecks": made} if made else {}
+
+
+def bottleneck(found: Any, table: str, paths: list[dict[str, Any]], at: At) -> dict[str, Any]:
+    """A bottleneck's table as Bottleneck has it: queue_bdp turned into packets."""
+    split = split_path(found, table, BOTTLENECK_KEYS, at)
+    at = at.inside(f"topology.{table}")
+    share = split.pop("queue_bdp", None)
+    if share is None:
+        return split
+    QUEUE_BDP(share, at("queue_bdp"))
+    if any("queue_pkts" in split[way] for way in ("forward", "reverse")):
+        raise at("queue_bdp").refuse(share, "queue_bdp or queue_pkts", "remove one of the two")
+    made = build(Bottleneck, split, at)
+    through = [build(LinkPath, one, at("paths")) for one in paths if one.get("name") in made.paths]
+    for way in ("forward", "reverse"):
+        split[way] |= {"queue_pkts": queue_pkts(share, made, getattr(made, way), through)}
+    return split
+
+
+def queue_pkts(share: float, made: Bottleneck, way: Direction, through: list[LinkPath]) -> int:
+    """SHARE of rate x longest round trip in packets of the largest MTU, and those on their way in WAY.
+
+    Round trips are those of empty queues.
+    """
+    own_ms = made.forward.delay_ms + made.reverse.delay_ms
+    trip_ms = own_ms + max((one.forward.delay_ms + one.reverse.delay_ms for one in through), default=0)
+    packet_b = ETHERNET + max((one.mtu for one in through), default=1500)
+    per_ms = way.rate_mbit * 1000 / 8 / packet_b
+    return max(1, round(share * trip_ms * per_ms) + math.ceil(way.delay_ms * per_ms))
+
+
 def flows(found: Any, changes: Mapping[str, Any], at: At) -> list[dict[str, Any]]:
     if not isinstance(found, list) or not found:
         raise at("flows").refuse(found, "at least one [[flows]]")
-    tables = [dict(mapping(flow, at("flows"))) for flow in found]
+    tables = [{"name": f"flow{i}", **mapping(flow, at("flows"))} for i, flow in enumerate(found, 1)]
     return [
-        {"name": f"flow{i}", **flow, **({} if flow.get("background") else mapping(changes, at("flow")))}
-        for i, flow in enumerate(tables, 1)
+        {**flow, **({} if flow.get("background") else mapping(changes, at("flow")))}
+        for table in tables
+        for flow in copies(table, at.inside(f"flows {table['name']}")("copies"))
     ]
+
+
+def copies(flow: dict[str, Any], at: At) -> Iterator[dict[str, Any]]:
+    """The flow, or as many as its key copies says, numbered."""
+    if "copies" not in flow:
+        yield flow
+        return
+    alike = {key: value for key, value in flow.items() if key != "copies"}
+    for i in range(1, COPIES(flow["copies"], at) + 1):
+        yield {**alike, "name": f"{flow['name']}{i}"}
 
 
 def both_hosts(tree: Mapping[str, Any], changes: Mapping[str, Any], at: At) -> dict[str, dict[str, Any]]:
