@@ -74,7 +74,7 @@ def test_cache_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["tools/build/lint", "5.4"], "base '5.4' is unknown"),
         (["tools/patch/tree", "5.4"], "base '5.4' is unknown"),
         (["tools/patch/check", "5.4"], "base '5.4' is unknown"),
-        (["tools/patch/export", "6.12", "--tree", "/nonexistent"], "/nonexistent: no git tree there"),
+        (["tools/patch/export", "6.12", "--tree", "/nonexistent"], "/nonexistent: not a git tree"),
         (["tools/patch/bump", "5.4"], "base '5.4' is unknown"),
         (["tools/patch/bump", "6.12"], "base 6.12 is the reference"),
         (["tools/setup", "--perl"], "unrecognized arguments: --perl"),
