@@ -91,17 +91,25 @@ def make(manifest: Manifest, only: Sequence[str], out: Path, workers: int | None
 
 
 def write(manifest: Manifest) -> int:
-    """Plots and pages from the summaries that there are."""
+    """Plots and pages from the summaries that there are; a page that cannot be is named and left alone."""
     known = Summaries(manifest)
-    for file, content in pages.drawings(known):
-        file.write_text(content, encoding="utf-8")
+    bad = 0
     for page in pages.pages():
-        old = page.read_text(encoding="utf-8")
-        new = pages.written(page, old, known)
-        if new != old:
-            page.write_text(new, encoding="utf-8")
-            print(f"{page}: written")
-    return 0
+        try:
+            _replace(page, pages.written(page, page.read_text(encoding="utf-8"), known))
+        except LabError as error:
+            print(error)
+            bad += 1
+    for file, content in pages.drawings(known):
+        _replace(file, content)
+    return 1 if bad else 0
+
+
+def _replace(file: Path, content: str) -> None:
+    """FILE with this content; told where that is a change."""
+    if not file.is_file() or file.read_text(encoding="utf-8") != content:
+        file.write_text(content, encoding="utf-8")
+        print(f"{file}: written")
 
 
 def carried_out(work: Sequence[Work], workers: int | None) -> Iterator[Work]:
