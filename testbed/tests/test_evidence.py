@@ -111,6 +111,14 @@ def known(tmp_path: Path, **figure: Any) -> pages.Summaries:
     return pages.Summaries(found, tmp_path)
 
 
+def test_figures_with_an_interval_of_their_own() -> None:
+    """As other people's are: the interval is shown as it is, and a ratio is that of the values."""
+    one, other = (Row({}, 0, {"transfer_s": value}, {"transfer_s": (1.0, 3.0)}) for value in (2.0, 4.0))
+    assert cell.text("{transfer_s:.1f ci}", [one]) == "2.0 ± 1.0"
+    assert cell.text("{transfer_s:.1f share}", [one]) == "2.0 [1.0, 3.0]"
+    assert cell.text("{transfer_s:.1f ratio}", [one], [other]) == "0.5"
+
+
 def test_a_table_is_put_between_its_markers(tmp_path: Path) -> None:
     page = tmp_path / "page.rst"
     text = "Before\n\n.. evidence: t\n\nold\n\n.. end of evidence\n\nAfter\n"

@@ -50,6 +50,9 @@ def _field(
     metric: str, shape: str, statistic: str, more: str, rows: Sequence[Row], against: Sequence[Row]
 ) -> str:
     show: Callable[[float], str] = lambda number: format(number, shape)  # noqa: E731
+    if statistic in ("ratio", "difference"):
+        ours, others = _pairs(rows, against, metric)
+        return _paired(ours, others, statistic, more, show)
     if known := [row.intervals[metric] for row in rows if metric in row.intervals]:
         return _given(rows[0].metrics[metric], *known[0], statistic, show)
     if statistic == "share":
@@ -57,9 +60,6 @@ def _field(
     values = [row.metrics[metric] for row in rows if metric in row.metrics]
     if not values:
         raise LabError(f"{metric}: none of {len(rows)} runs has it")
-    if statistic in ("ratio", "difference"):
-        ours, others = _pairs(rows, against, metric)
-        return _paired(ours, others, statistic, more, show)
     if statistic == "below":
         return str(sum(value < float(more) for value in values))
     if statistic not in PLAIN:
@@ -70,8 +70,7 @@ def _field(
 def _given(mean: float, low: float, high: float, statistic: str, show: Callable[[float], str]) -> str:
     """A figure that comes with its interval."""
     if statistic == "ci":
-        half = show((high - low) / 2)
-        return f"{show(mean)} ± {half}" if half.strip("0.") else show(mean)
+        return _plus_minus(show(mean), (high - low) / 2)
     return f"{show(mean)} [{show(low)}, {show(high)}]" if statistic == "share" else show(mean)
 
 
@@ -81,8 +80,14 @@ def _mean(values: Sequence[float], show: Callable[[float], str]) -> str:
 
 def _ci(values: Sequence[float], show: Callable[[float], str]) -> str:
     interval = stats.mean_interval(values)
-    half = show((interval.high - interval.low) / 2) if interval else ""
-    return f"{_mean(values, show)} ± {half}" if half.strip("0.") else _mean(values, show)
+    mean = _mean(values, show)
+    return _plus_minus(mean, (interval.high - interval.low) / 2) if interval else mean
+
+
+def _plus_minus(mean: str, half: float) -> str:
+    """With as many decimals as the mean has; without what they do not show."""
+    shown = f"{half:.{len(mean.partition('.')[2])}f}"
+    return f"{mean} ± {shown}" if shown.strip("0.") else mean
 
 
 def _range(values: Sequence[float], show: Callable[[float], str]) -> str:
