@@ -310,15 +310,8 @@ def run(options: argparse.Namespace) -> int:
         return dry_run(specs)
     runner.refuse(something(specs), options.jobs)
     with runner.bench_for(specs) as shared:
-        jobs = [
-            runner.Job(spec, out / "records" / f"{spec.run_id}.json", out / "pcap" / spec.run_id)
-            for spec in specs
-        ]
-        todo = [
-            job
-            for job in jobs
-            if not (options.resume and record.finished(job.record, job.spec, shared.kernel(job.spec)))
-        ]
+        jobs = [runner.job_in(out, spec) for spec in specs]
+        todo = runner.unfinished(jobs, shared) if options.resume else jobs
         if runner.in_real_time(specs):
             todo.sort(key=lambda job: job.spec.kernel)  # machines stay up while the kernel is the same
         with progress(len(todo), len(jobs) - len(todo)) as shown:

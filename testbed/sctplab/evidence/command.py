@@ -18,7 +18,7 @@ from sctplab.evidence.data import Data, Row
 from sctplab.evidence.manifest import Manifest, RunSet
 from sctplab.evidence.pages import Summaries
 from sctplab.measure.records import read_json
-from sctplab.run import record, runner
+from sctplab.run import runner
 from sctplab.run.progress import progress
 from sctplab.spec.model import USUAL_BASE, RunSpec
 
@@ -35,12 +35,7 @@ class Work:
     folder: Path
 
     def jobs(self) -> list[runner.Job]:
-        return [
-            runner.Job(
-                spec, self.folder / "records" / f"{spec.run_id}.json", self.folder / "pcap" / spec.run_id
-            )
-            for spec in self.specs
-        ]
+        return [runner.job_in(self.folder, spec) for spec in self.specs]
 
 
 def series_id() -> str:
@@ -119,7 +114,7 @@ def carried_out(work: Sequence[Work], workers: int | None) -> Iterator[Work]:
         return
     runner.refuse(specs, workers)
     with runner.bench_for(specs) as bench:
-        todo = {one.name: list(missing(one, bench)) for one in work}
+        todo = {one.name: runner.unfinished(one.jobs(), bench) for one in work}
         left = sum(map(len, todo.values()))
         with progress(left, len(specs) - left) as shown:
             for one in work:
@@ -129,13 +124,6 @@ def carried_out(work: Sequence[Work], workers: int | None) -> Iterator[Work]:
                 if shown.bad > bad:
                     raise RunError(f"{one.name}: {shown.bad - bad} runs not ok, see {one.folder}/records")
                 yield one
-
-
-def missing(one: Work, bench: runner.Bench) -> Iterator[runner.Job]:
-    """Its runs that have no good record of this kernel."""
-    for job in one.jobs():
-        if not record.finished(job.record, job.spec, bench.kernel(job.spec)):
-            yield job
 
 
 def _records(one: Work) -> list[dict[str, Any]]:

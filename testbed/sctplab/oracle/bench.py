@@ -19,7 +19,7 @@ from sctplab.random.scenarios import specs_named
 from sctplab.report.compare import compare_runs
 from sctplab.report.naming import ratio_text
 from sctplab.report.stats import paired
-from sctplab.run import record, runner
+from sctplab.run import runner
 from sctplab.run.progress import progress
 from sctplab.spec.model import RunSpec
 from sctplab.spec.scenario import Choice
@@ -82,16 +82,12 @@ def bench_of(one: Series, specs: list[RunSpec]) -> Iterator[runner.Bench]:
 
 def run_set(one: Series, specs: Specs, asked: Asked) -> tuple[Run, ...]:
     """All runs of the set, in OUT/ID/NAME/records; what was finished on this kernel stays."""
-    jobs = [
-        runner.Job(spec, folder / "records" / f"{spec.run_id}.json", folder / "pcap" / spec.run_id)
-        for name, found in specs.items()
-        for folder in [asked.out / one.id / name]
-        for spec in found
-    ]
-    todo = [job for job in jobs if not record.finished(job.record, job.spec, one.kernel)]
+    jobs = [runner.job_in(asked.out / one.id / name, spec) for name, found in specs.items() for spec in found]
     every = [spec for found in specs.values() for spec in found]
-    with bench_of(one, every) as shared, progress(len(todo), len(jobs) - len(todo)) as shown:
-        runner.perform_all(todo, shared, asked.jobs or runner.default_workers(every), shown.ended)
+    with bench_of(one, every) as shared:
+        todo = runner.unfinished(jobs, shared)
+        with progress(len(todo), len(jobs) - len(todo)) as shown:
+            runner.perform_all(todo, shared, asked.jobs or runner.default_workers(every), shown.ended)
     return tuple(run for job in jobs for run in load_runs(job.record))
 
 

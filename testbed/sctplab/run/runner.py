@@ -52,6 +52,16 @@ class Job:
     captures: Path
 
 
+def job_in(folder: Path, spec: RunSpec) -> Job:
+    """A run whose record and captures are in a result folder."""
+    return Job(spec, folder / "records" / f"{spec.run_id}.json", folder / "pcap" / spec.run_id)
+
+
+def unfinished(jobs: list[Job], bench: Bench) -> list[Job]:
+    """Those without a good record of the same run on the same kernel."""
+    return [job for job in jobs if not record.finished(job.record, job.spec, bench.kernel(job.spec))]
+
+
 def kernel_key(spec: RunSpec) -> KernelKey:
     return (spec.place, spec.base, spec.kernel, spec.build)
 
