@@ -9,6 +9,7 @@ import pytest
 from sctplab.errors import LabError
 from sctplab.evidence import cell, command, data, manifest, pages, plot, table
 from sctplab.evidence.data import Data, Row
+from sctplab.report.stats import Interval
 
 ONE_LINE = r"^[^\n]*$"
 RUNS = manifest.RunSet(("demo",), repeat=2)
@@ -113,7 +114,9 @@ def known(tmp_path: Path, **figure: Any) -> pages.Summaries:
 
 def test_figures_with_an_interval_of_their_own() -> None:
     """As other people's are: the interval is shown as it is, and a ratio is that of the values."""
-    one, other = (Row({}, 0, {"transfer_s": value}, {"transfer_s": (1.0, 3.0)}) for value in (2.0, 4.0))
+    one, other = (
+        Row({}, 0, {"transfer_s": value}, {"transfer_s": Interval(1.0, 3.0)}) for value in (2.0, 4.0)
+    )
     assert cell.text("{transfer_s:.1f ci}", [one]) == "2.0 ± 1.0"
     assert cell.text("{transfer_s:.1f share}", [one]) == "2.0 [1.0, 3.0]"
     assert cell.text("{transfer_s:.1f ratio}", [one], [other]) == "0.5"

@@ -4,10 +4,9 @@
 {METRIC:FORMAT STATISTIC}; FORMAT as Python's, STATISTIC one of
 
     (none)      mean                            ci          mean ± half of Student's 95 % interval, if any
-    median      median                          range       least to most; one number where they read the same
-    min, max    least, most                     share       share of runs above 0 [Wilson's 95 % interval]
-    n           number of runs                  share N     share of runs with at least N, without interval
-    sum         sum                             below N     number of runs below N
+    max         most                            range       least to most; one number where they read the same
+    n           number of runs                  share       share of runs above 0 [Wilson's 95 % interval]
+    below N     number of runs below N          share N     share of runs with at least N, without interval
     ratio       against the other cell, run by run with equal seed and settings, geometric mean;
                 "ratio ci" with its interval
     difference  the same as difference of means, "difference ci" with its interval
@@ -54,7 +53,7 @@ def _field(
         ours, others = _pairs(rows, against, metric)
         return _paired(ours, others, statistic, more, show)
     if known := [row.intervals[metric] for row in rows if metric in row.intervals]:
-        return _given(rows[0].metrics[metric], *known[0], statistic, show)
+        return _given(rows[0].metrics[metric], known[0], statistic, show)
     if statistic == "share":
         return _share(rows, metric, more, show)
     values = [row.metrics[metric] for row in rows if metric in row.metrics]
@@ -67,11 +66,15 @@ def _field(
     return PLAIN[statistic](values, show)
 
 
-def _given(mean: float, low: float, high: float, statistic: str, show: Callable[[float], str]) -> str:
+def _given(mean: float, interval: stats.Interval, statistic: str, show: Callable[[float], str]) -> str:
     """A figure that comes with its interval."""
     if statistic == "ci":
-        return _plus_minus(show(mean), (high - low) / 2)
-    return f"{show(mean)} [{show(low)}, {show(high)}]" if statistic == "share" else show(mean)
+        return _plus_minus(show(mean), interval)
+    return _bracketed(mean, interval if statistic == "share" else None, show)
+
+
+def _bracketed(mean: float, interval: stats.Interval | None, show: Callable[[float], str]) -> str:
+    return show(mean) + (f" [{show(interval.low)}, {show(interval.high)}]" if interval else "")
 
 
 def _mean(values: Sequence[float], show: Callable[[float], str]) -> str:
@@ -79,13 +82,12 @@ def _mean(values: Sequence[float], show: Callable[[float], str]) -> str:
 
 
 def _ci(values: Sequence[float], show: Callable[[float], str]) -> str:
-    interval = stats.mean_interval(values)
-    mean = _mean(values, show)
-    return _plus_minus(mean, (interval.high - interval.low) / 2) if interval else mean
+    return _plus_minus(_mean(values, show), stats.mean_interval(values))
 
 
-def _plus_minus(mean: str, half: float) -> str:
-    """With as many decimals as the mean has; without what they do not show."""
+def _plus_minus(mean: str, interval: stats.Interval | None) -> str:
+    """Half of the interval with as many decimals as the mean has; without it where they do not show it."""
+    half = (interval.high - interval.low) / 2 if interval else 0.0
     shown = f"{half:.{len(mean.partition('.')[2])}f}"
     return f"{mean} ± {shown}" if shown.strip("0.") else mean
 
@@ -99,10 +101,7 @@ PLAIN: dict[str, Callable[[Sequence[float], Callable[[float], str]], str]] = {
     "mean": _mean,
     "ci": _ci,
     "range": _range,
-    "median": lambda values, show: show(stats.estimate(values, True).median),
-    "min": lambda values, show: show(min(values)),
     "max": lambda values, show: show(max(values)),
-    "sum": lambda values, show: show(math.fsum(values)),
     "n": lambda values, _: str(len(values)),
 }
 
@@ -138,13 +137,7 @@ def _share(rows: Sequence[Row], metric: str, least: str, show: Callable[[float],
     if not does:
         raise LabError(f"{metric}: none of {len(rows)} runs has it")
     found = stats.share(does)
-    interval = found.interval
-    known = interval and not least
-    return (
-        f"{show(found.mean)} [{show(interval.low)}, {show(interval.high)}]"
-        if known and interval
-        else show(found.mean)
-    )
+    return _bracketed(found.mean, None if least else found.interval, show)
 
 
 def _paired(
@@ -156,6 +149,4 @@ def _paired(
     one = found.ratio if kind == "ratio" else found.difference
     if one is None:
         raise LabError(f"{kind}: some value is 0 or less; use a difference")
-    interval = one.interval if more else None
-    tail = f" [{show(interval.low)}, {show(interval.high)}]" if interval else ""
-    return show(one.mean) + tail
+    return _bracketed(one.mean, one.interval if more else None, show)

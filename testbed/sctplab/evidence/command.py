@@ -15,7 +15,7 @@ from sctpkernel.series import load_series, short_id
 from sctplab.errors import LabError, RunError
 from sctplab.evidence import data, pages
 from sctplab.evidence.data import Data, Row
-from sctplab.evidence.manifest import Manifest, RunSet
+from sctplab.evidence.manifest import Manifest, RunSet, settings
 from sctplab.evidence.pages import Summaries
 from sctplab.measure.records import read_json
 from sctplab.run import runner
@@ -56,18 +56,13 @@ def current(name: str, specs: Sequence[RunSpec], metrics: set[str]) -> bool:
     if not data.path_of(name).is_file():
         return False
     found = data.read(data.path_of(name))
-    keys = {_spec_key(spec) for spec in specs}
+    keys = {Row(settings(spec), spec.seed, {}).key for spec in specs}
     has = {metric for row in found.rows for metric in row.metrics}
     return (
         found.source["series"] in (series_id(), "none")
         and {row.key for row in found.rows} == keys
         and metrics <= has
     )
-
-
-def _spec_key(spec: RunSpec) -> data.Key:
-    settings = {name: getattr(spec, name) for name in data.OWN} | spec.factors
-    return Row(settings, spec.seed, {}).key
 
 
 def make(manifest: Manifest, only: Sequence[str], out: Path, workers: int | None) -> int:

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from sctplab.errors import LabError
-from sctplab.evidence.manifest import RunSet
+from sctplab.evidence.manifest import OWN, RunSet
 from sctplab.paths import ROOT
+from sctplab.report.stats import Interval
 
 FOLDER = ROOT / "Documentation" / "tables"
-OWN = ("scenario", "kernel", "variant")
 PARTS = ("testbed/agent", "tools/mpflow", *(f"testbed/sctplab/{one}" for one in ("spec", "plan", "place")))
 PARTS += ("testbed/sctplab/random", "testbed/sctplab/run", "testbed/sctplab/measure")
 UNTOLD = ("host", "kernel", "tools")  # members of a record that differ between equal runs
@@ -40,7 +40,7 @@ class Row:
     settings: dict[str, Setting]
     seed: int
     metrics: dict[str, float]
-    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    intervals: dict[str, Interval] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:

@@ -13,8 +13,8 @@ quick = { d2_ms = [10] }          # the cells of it that --quick repeats, first 
 older = "why"                     # its summary may be of another series than patches/
 
 [tables.goodput]                  # see table.py
+[plots.goodput]                   # see plot.py
 [[figures]]                       # see pages.py
-[bench.jungmaier]                 # a set of runs of 'compare --set bench'
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from sctplab.spec.schema import At, build, check, choice, count, mapping, names,
 FILE = ROOT / "testbed" / "evidence.toml"
 NAME = r"[a-z0-9][a-z0-9-]*"
 FLAVOUR = "|".join(FLAVOURS)
+OWN = ("scenario", "kernel", "variant")  # settings of a run beside its factors
 SECTIONS = ("runs", "tables", "plots", "figures")
 
 
@@ -71,17 +72,20 @@ class RunSet:
         words = ["testbed/lab", "run", *self.scenarios]
         words += [] if set(self.kernels) == set(FLAVOURS) else ["--kernel", ",".join(self.kernels)]
         words += ["--build", self.build] if self.build != "plain" else []
-        for name, values in self.set.items():
-            words += ["--set", f"{name}={','.join(map(str, values))}"]
+        for word in self.assignments():
+            words += ["--set", word]
         words += ["--repeat", str(self.repeat)] if self.repeat else []
         words += ["--first-seed", str(self.first_seed)] if self.first_seed != 1 else []
         return shlex.join(words)
 
+    def assignments(self) -> list[str]:
+        """SET as the command line has it."""
+        return [f"{name}={','.join(map(str, values))}" for name, values in self.set.items()]
+
     def specs(self) -> list[RunSpec]:
         """The runs, frozen; raises LabError as 'lab run' does."""
         choice_of = Choice(self.kernels, repeat=self.repeat, first_seed=self.first_seed, build=self.build)
-        words = [f"{name}={','.join(map(str, values))}" for name, values in self.set.items()]
-        made = [spec for name in self.scenarios for spec in specs_named(name, words, choice_of)]
+        made = [spec for name in self.scenarios for spec in specs_named(name, self.assignments(), choice_of)]
         return [spec for spec in made if not self.variants or spec.variant in self.variants]
 
     def quick_specs(self) -> list[RunSpec]:
@@ -93,7 +97,7 @@ class RunSet:
             spec
             for spec in self.specs()
             if spec.seed == self.first_seed
-            and all(_setting(spec, name) in values for name, values in wanted.items())
+            and all(settings(spec).get(name) in values for name, values in wanted.items())
         ]
         if not made:
             raise LabError(
@@ -102,9 +106,9 @@ class RunSet:
         return made
 
 
-def _setting(spec: RunSpec, name: str) -> Any:
-    own = {"kernel": spec.kernel, "variant": spec.variant, "scenario": spec.scenario}
-    return own.get(name, spec.factors.get(name))
+def settings(spec: RunSpec) -> dict[str, Any]:
+    """Scenario, kernel, variant and factors of a run."""
+    return {name: getattr(spec, name) for name in OWN} | spec.factors
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,8 @@ A point is the mean over seeds. The same summary gives the same bytes.
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 from sctplab.errors import LabError
 from sctplab.evidence import table
@@ -25,15 +23,6 @@ from sctplab.evidence.table import Load, Selection
 from sctplab.spec.schema import At, build, check, names, scalars, text
 
 SIZE = (7.0, 3.2)  # inches
-
-
-def _lines(value: object, at: At) -> Any:
-    found = (
-        isinstance(value, list) and value and all(isinstance(one, dict) and "head" in one for one in value)
-    )
-    if not found:
-        raise at.refuse(value, "a list of tables with head")
-    return value
 
 
 @dataclass(frozen=True)
@@ -44,7 +33,7 @@ class Plot:
     metric: str = field(metadata=text(r".+", "a metric"))
     x: str = field(metadata=text(r".+", "a factor"))
     labels: tuple[str, ...] = field(metadata=names("two labels, x and y"))
-    lines: Any = field(metadata=check(_lines))
+    lines: tuple[Selection, ...] = field(metadata=check(table.headed))
     where: Selection = field(default_factory=dict, metadata=scalars())
 
     def validate(self, at: At) -> None:
@@ -76,19 +65,18 @@ def svg(name: str, plot: Plot, load: Load) -> str:
     """The file's content."""
     from matplotlib.figure import Figure
 
-    from sctplab.report.plot_style import COLOURS, MARKERS, drawing
+    from sctplab.report.plot_style import COLOURS, MARKERS, drawing, svg_text
 
+    curves = points(name, plot, load)
     with drawing():
         figure = Figure(figsize=SIZE)
         axes = figure.add_subplot()
-        for number, (head, curve) in enumerate(points(name, plot, load)):
+        for number, (head, curve) in enumerate(curves):
             colour, mark = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
             axes.plot(*zip(*curve, strict=True), label=head, color=colour, marker=mark)
-        axes.set_xticks(sorted({x for _, curve in points(name, plot, load) for x, _ in curve}))
+        axes.set_xticks(sorted({x for _, curve in curves for x, _ in curve}))
         axes.set_xlabel(plot.labels[0])
         axes.set_ylabel(plot.labels[1])
         axes.set_ylim(bottom=0)
         figure.legend(loc="outside right upper")
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+        return "".join(f"{line.rstrip()}\n" for line in svg_text(figure).splitlines())

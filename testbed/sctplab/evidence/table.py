@@ -24,15 +24,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 from sctplab.errors import LabError
 from sctplab.evidence import cell
 from sctplab.evidence.data import Data, Row
-from sctplab.report.reference import load_reference, reference_path
+from sctplab.report.reference import Figure, load_reference, reference_path
+from sctplab.report.stats import Interval
 from sctplab.spec.schema import At, build, check, mapping, names, scalars, text
 
-OWN_KEYS = ("head", "cell", "runs", "against", "absent", "reference", "source", "text", "pool")
+OWN_KEYS = ("head", "cell", "runs", "against", "absent", "reference", "source")
 Selection = dict[str, Any]
 Load = Callable[[str], Data]
 
@@ -43,11 +45,16 @@ def _lines(value: object, at: At) -> Any:
         if set(value) != {"by"}:
             raise at.refuse(sorted(value), "by = [factors] alone, or a list of tables with head")
         return {"by": names("factors")["check"](value["by"], at("by"))}
-    if not isinstance(value, list) or not value or not all(isinstance(one, Mapping) for one in value):
-        raise at.refuse(value, "by = [factors], or a list of tables with head")
+    return headed(value, at)
+
+
+def headed(value: object, at: At) -> tuple[Selection, ...]:
+    """A list of tables with a head each."""
+    if not isinstance(value, list) or not value:
+        raise at.refuse(value, "a list of tables with head")
     for one in value:
-        if "head" not in one:
-            raise at.refuse(dict(one), "a head in each")
+        if not isinstance(one, Mapping) or "head" not in one:
+            raise at.refuse(one, "a table with head")
     return tuple(dict(one) for one in value)
 
 
@@ -71,7 +78,7 @@ class Table:
         """(set of runs, template) of all cells that there may be."""
         for row, column in itertools.product(_explicit(self.rows), _explicit(self.columns)):
             merged = {**row, **column}
-            if "text" not in merged and "reference" not in merged:
+            if "reference" not in merged:
                 yield merged.get("runs", self.runs), merged.get("cell", self.cell)
 
 
@@ -150,32 +157,28 @@ def shown(value: object) -> str:
 
 
 def _cell(table: Table, merged: Selection, load: Load) -> str:
-    if "text" in merged:
-        return str(merged["text"])
     wanted = {key: one for key, one in merged.items() if key not in OWN_KEYS}
     template = merged.get("cell", table.cell)
-    absent = merged.get("absent", table.absent)
     if "reference" in merged:
-        if absent and not any(
-            metric in one.metrics
-            for metric in cell.metrics_of(template)
-            for one in _reference(merged, wanted)
-        ):
-            return str(absent)
-        beside = _reference(merged, {**wanted, **merged["against"]}) if "against" in merged else []
-        return cell.text(template, _reference(merged, wanted), beside)
-    data = load(merged.get("runs", table.runs))
-    found = select(data.rows, wanted)
+        shows = cell.metrics_of(template)
+        pick = partial(_reference, merged["reference"], merged.get("source", ""), shows)
+    else:
+        pick = partial(select, load(merged.get("runs", table.runs)).rows)
+    found = pick(wanted)
+    absent = merged.get("absent", table.absent)
     if not found and absent:
         return str(absent)
-    one_cell(found, {*table.pool, *merged.get("pool", ())})
-    against = select(data.rows, {**wanted, **merged["against"]}) if "against" in merged else []
-    return cell.text(template, found, against)
+    one_cell(found, {*table.pool})
+    return cell.text(template, found, pick({**wanted, **merged["against"]}) if "against" in merged else [])
 
 
 def select(rows: Sequence[Row], wanted: Selection) -> list[Row]:
     """The runs with these settings; "seed" is one of them here."""
-    return [row for row in rows if all(_is(dict(row.key).get(key), one) for key, one in wanted.items())]
+    return [row for row in rows if all(_is(_setting(row, key), one) for key, one in wanted.items())]
+
+
+def _setting(row: Row, key: str) -> object:
+    return row.seed if key == "seed" else row.settings.get(key)
 
 
 def _is(value: object, wanted: object) -> bool:
@@ -192,32 +195,36 @@ def one_cell(rows: Sequence[Row], pool: set[str]) -> None:
             raise LabError(f"runs differ in {key}; choose a value, or name it in 'pool'")
 
 
-def _reference(merged: Selection, wanted: Selection) -> list[Row]:
-    """Other people's figure of the cell, as one row; a setting without a column in the file is any."""
-    figures = load_reference(reference_path(merged["reference"]))
+def _reference(file: str, source: str, shows: set[str], wanted: Selection) -> list[Row]:
+    """Other people's figures of the metrics SHOWS in the cell, as one row, if any.
+
+    A setting without a column in the file is any; "spurious_failovers<=3" is a figure of spurious_failovers.
+    """
     metrics: dict[str, float] = {}
-    intervals: dict[str, tuple[float, float]] = {}
-    for figure in figures:
+    intervals: dict[str, Interval] = {}
+    for figure in _figures(file):
         where = dict(figure.where)
         same = all(where[key] == shown(one) for key, one in wanted.items() if key in where)
-        if same and figure.source == merged.get("source", figure.source):
+        if same and source in ("", figure.source) and figure.metric.partition("<=")[0] in shows:
             if figure.metric in metrics:
-                raise LabError(
-                    f"{merged['reference']}: several figures of {figure.metric}; narrow the selection"
-                )
+                raise LabError(f"{file}: several figures of {figure.metric}; narrow the selection")
             metrics[figure.metric] = figure.value
             if figure.interval:
-                intervals[figure.metric] = (figure.interval.low, figure.interval.high)
-    return [Row({}, 0, metrics, intervals)]
+                intervals[figure.metric] = figure.interval
+    return [Row({}, 0, metrics, intervals)] if metrics else []
+
+
+@cache
+def _figures(file: str) -> list[Figure]:
+    return load_reference(reference_path(file))
 
 
 def rst(grid: Grid) -> list[str]:
     """A simple table of reStructuredText, as lines."""
     depth = max(map(len, grid.heads))
     heads = [tuple(_at(head, line) for head in grid.heads) for line in range(depth)]
-    body = [
-        (row[0] or "\\", *row[1:]) for row in grid.rows
-    ]  # an empty first cell would go on with the row above
+    # An empty first cell would go on with the row above.
+    body = [(row[0] or "\\", *row[1:]) for row in grid.rows]
     widths = [max(map(len, column)) for column in zip(*heads, *body, strict=True)]
     rule = "  ".join("=" * width for width in widths)
     shown_rows = [

@@ -67,15 +67,21 @@ def drawing() -> Iterator[None]:
         yield
 
 
+def svg_text(canvas: MplFigure) -> str:
+    """The SVG of a canvas, without the time at which it is made."""
+    svg = io.StringIO()
+    canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    return svg.getvalue()
+
+
 def save(canvas: MplFigure, stem: Path) -> str:
     """Writes STEM.svg and STEM.png and returns the SVG's text."""
     with drawing():
-        svg = io.StringIO()
-        canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        svg = svg_text(canvas)
         stem.parent.mkdir(parents=True, exist_ok=True)
-        stem.with_name(stem.name + ".svg").write_text(svg.getvalue(), encoding="utf-8")
+        stem.with_name(stem.name + ".svg").write_text(svg, encoding="utf-8")
         canvas.savefig(stem.with_name(stem.name + ".png"), format="png", dpi=150, metadata={"Software": None})
-    return svg.getvalue()
+    return svg
 
 
 def look(curves: Sequence[Curve], number: int) -> dict[str, Any]:
