@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tables and figures from summaries: selection, statistics, pages, and what is refused."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab.errors import LabError
+from sctplab.errors import LabError, RunError
 from sctplab.evidence import cell, command, data, manifest, pages, plot, table
 from sctplab.evidence.data import Data, Row
 from sctplab.report.stats import Interval
@@ -228,3 +229,95 @@ def test_a_plot_that_cannot_be(lines: list[Any], text: str) -> None:
     with pytest.raises(LabError, match=ONE_LINE) as error:
         plot.svg("p", plot.read("p", {**PLOT, "lines": lines}, "evidence.toml"), lambda _: DATA)
     assert text in str(error.value)
+
+
+def finished(kernel: str, seed: int) -> dict[str, Any]:
+    """A record as far as a summary reads it."""
+    spec = {"scenario": "demo", "kernel": kernel, "variant": "cmt", "factors": {"d2_ms": 10}, "seed": seed}
+    build = {"series_id": "stock" if kernel == "stock" else "abc", "source_version": "6.12.1"}
+    return {"format": 1, "spec": spec, "kernel": build, "metrics": {"return_s": 1 / 3}}
+
+
+def test_a_summary_names_its_series_and_kernel() -> None:
+    found = data.source([finished("stock", 1), finished("patched", 1)])
+    assert (found["series"], found["kernel"], found["runs"]) == ("abc", "6.12.1", "2")
+    assert data.source([finished("stock", 1)])["series"] == "none"
+    assert data.row(finished("stock", 1), {"return_s"}).metrics == {"return_s": 0.3333333333}
+
+
+@pytest.mark.parametrize(
+    ("series", "older", "lines"), [("abc", "", 0), ("new", "", 1), ("new", "kept on purpose", 0)]
+)
+def test_a_summary_of_another_series(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, series: str, older: str, lines: int
+) -> None:
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    (tmp_path / "README.md").write_text("<!-- evidence: t -->\n<!-- end of evidence -->\n")
+    summaries = known(tmp_path)
+    marked = manifest.Manifest(
+        summaries.manifest.file, {"demo": replace(RUNS, older=older)}, summaries.manifest.tables, ()
+    )
+    summaries = pages.Summaries(marked, tmp_path)
+    text = (tmp_path / "README.md").read_text()
+    (tmp_path / "README.md").write_text(pages.written(tmp_path / "README.md", text, summaries))
+    assert ("An earlier series: kept on purpose." in (tmp_path / "README.md").read_text()) is bool(older)
+    found = list(pages.faults(summaries, series))
+    assert len(found) == lines and all("of series abc, patches/ is new" in line for line in found)
+
+
+def test_a_hand_in_a_table_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    page = tmp_path / "README.md"
+    summaries = known(tmp_path)
+    page.write_text(pages.written(page, "<!-- evidence: t -->\n<!-- end of evidence -->\n", summaries))
+    assert not list(pages.faults(summaries, "abc"))
+    page.write_text(page.read_text().replace("| 50 |", "| 51 |", 1))
+    assert any(
+        "not the tables and figures of its summaries" in line for line in pages.faults(summaries, "abc")
+    )
+
+
+def test_an_archive_has_the_records_of_the_summaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "FOLDER", tmp_path)
+    runs_of = manifest.RunSet(("demo",), kernels=("stock",), repeat=1, set={"d2_ms": (10,)})
+    asked = manifest.Manifest(tmp_path / "evidence.toml", {"demo": runs_of}, {}, ())
+    work = command.Work("demo", runs_of, tuple(runs_of.specs()), tmp_path / "demo")
+    for number, job in enumerate(work.jobs()):
+        job.record.parent.mkdir(parents=True, exist_ok=True)
+        job.record.write_text(json.dumps({**finished("stock", number), "status": "ok"}))
+    records = [json.loads(job.record.read_text()) for job in work.jobs()]
+    made = Data(data.source(records), tuple(data.row(record, {"return_s"}) for record in records))
+    (tmp_path / "demo.csv").write_text(data.text(made, runs_of))
+
+    archive = tmp_path / "records.tar.xz"
+    assert command.pack(asked, tmp_path, archive) == 0
+    assert command.verify(asked, archive) == 0
+    (tmp_path / "demo.csv").write_text(
+        data.text(Data({**made.source, "records": "other"}, made.rows), runs_of)
+    )
+    assert command.verify(asked, archive) == 1
+    with pytest.raises(RunError, match="not those of its summary; run evidence --only demo"):
+        command.pack(asked, tmp_path, archive)
+    with pytest.raises(LabError, match=r"evidence\.toml: cannot be read"):
+        (tmp_path / "evidence.toml").write_text("")
+        command.verify(asked, tmp_path / "evidence.toml")
+
+
+def test_a_set_that_is_not_in_the_manifest() -> None:
+    with pytest.raises(LabError, match="--only: got 'other', expected one of demo"):
+        command.chosen(manifest.Manifest(Path("evidence.toml"), {"demo": RUNS}, {}, ()), ["other"])
+
+
+def test_a_summary_is_current_for_its_runs_metrics_and_series(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "FOLDER", tmp_path)
+    specs = RUNS.specs()
+    assert not command.current("demo", specs, {"return_s"})
+    rows = tuple(Row(manifest.settings(spec), spec.seed, {"return_s": 1.0}) for spec in specs)
+    (tmp_path / "demo.csv").write_text(data.text(Data({**SOURCE, "series": command.series_id()}, rows), RUNS))
+    assert command.current("demo", specs, {"return_s"})
+    assert not command.current("demo", specs[1:], {"return_s"})
+    assert not command.current("demo", specs, {"goodput_mbit"})
+    (tmp_path / "demo.csv").write_text(data.text(Data(SOURCE, rows), RUNS))
+    assert not command.current("demo", specs, {"return_s"})
