@@ -62,7 +62,7 @@ PATCHED_SETTINGS: dict[str, tuple[Any, ...]] = {
     ),
     "multiple_fast_rtx": (0, 1),
     "cmt": (1,),
-    "cmt_scheduler": ("round-robin", "round-robin", "primary-first", "lowest-rtt"),
+    "cmt_scheduler": ("lowest-rtt", "lowest-rtt", "primary-first", "round-robin"),
     "cmt_sack": ("standard", "delayed", "per-path"),
 }
 FRAGMENT_INTERLEAVE, AUTH_CHUNK, STREAM_SCHEDULER, INTERLEAVING = 18, 21, 123, 125  # socket options

@@ -18,7 +18,7 @@ OFF = [name for name in scenario.names() if name.startswith("off-")]
 # As many of both, since to write a setting takes a moment of virtual time.
 DEFAULTS = {
     "cmt": "0",
-    "cmt_scheduler": "round-robin",
+    "cmt_scheduler": "lowest-rtt",
     "cmt_sack": "standard",
     "cmt_split_fast_rtx": "1",
     "rtx_policy": "kernel",
