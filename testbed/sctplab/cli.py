@@ -101,6 +101,7 @@ def parser() -> argparse.ArgumentParser:
         add(commands, "evidence", evidence, "make the tables of README and Documentation from their runs")
     )
     add_compare(add(commands, "compare", compare_results, "compare two results, or two patch series"))
+    add_ablation(add(commands, "ablation", measure_rules, "measure the worth of each rule of the series"))
     return top
 
 
@@ -237,6 +238,14 @@ def add_compare(compare_parser: argparse.ArgumentParser) -> None:
     option("--out", type=Path, help="with --set: result folder (default: results/NAME); good records stay")
     option("--jobs", type=whole(1), help="with --set: parallel runs (default: number of CPUs)")
     option("--pairs", type=whole(0), help="with --set: measurements of the processor time (default: 5)")
+
+
+def add_ablation(ablation_parser: argparse.ArgumentParser) -> None:
+    option = ablation_parser.add_argument
+    option("--set", metavar="NAME", default="bench", help="the runs: bench (default), or a .toml file")
+    option("--only", nargs="+", default=[], metavar="RULE", help="only these rules of testbed/ablation.toml")
+    option("--out", type=Path, default=Path("results/ablation"), help="result folder; good records stay")
+    option("--jobs", type=whole(1), help="parallel runs (default: number of CPUs)")
 
 
 def list_scenarios(_: argparse.Namespace) -> int:
@@ -514,6 +523,16 @@ def compare_series(options: argparse.Namespace) -> int:
         bench.PAIRS if options.pairs is None else options.pairs,
     )
     bench.compare_series(asked, lambda text: print(text, flush=True))
+    return 0
+
+
+def measure_rules(options: argparse.Namespace) -> int:
+    from sctplab.oracle import ablation, bench
+
+    rules = ablation.chosen(ablation.read(), options.only)
+    asked = bench.Asked(options.set, "", "", options.out, options.jobs, 0)
+    ablation.measure(asked, rules, lambda text: print(text, flush=True))
+    print(f"The table: {options.out / 'ablation.csv'}")
     return 0
 
 

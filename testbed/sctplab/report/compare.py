@@ -140,6 +140,15 @@ def compare_runs(a: tuple[str, tuple[Run, ...]], b: tuple[str, tuple[Run, ...]])
     )
 
 
+def changes(a: Sequence[Run], b: Sequence[Run]) -> dict[str, list[Change]]:
+    """Name of a metric -> B / A of it in each cell that both have."""
+    kept = [side for side in SIDES if len(_values(a, side)) > 1 or len(_values(b, side)) > 1]
+    cells_a, cells_b = _cells(a, kept), _cells(b, kept)
+    names = _names([*cells_a, *cells_b])
+    matches = [Match(names[key], cells_a[key], cells_b[key]) for key in cells_a if key in cells_b]
+    return {shown.name: found for shown, _, found in _changes(matches)}
+
+
 def differences(a: Any, b: Any, at: str = "", apart: Sequence[str] = ("host",)) -> Iterator[str]:
     """Where two parsed records differ, apart from "host", which says when and where they were made."""
     if isinstance(a, dict) and isinstance(b, dict):
@@ -204,33 +213,35 @@ def _change(name: str, shown: Metric, a: dict[int, Run], b: dict[int, Run]) -> C
 
 def _verdict(matches: list[Match]) -> list[str]:
     """For each metric: the ratios of all cells in one line, then the worst cells."""
+    lines: list[str] = []
+    for shown, cells, found in _changes(matches):
+        lines += [_counted(shown, found), *_worst("cells", found), *_worst("seeds", _seeds(shown, cells))]
+    return lines
+
+
+def _changes(matches: list[Match]) -> Iterator[tuple[Metric, list[Match], list[Change]]]:
+    """Each metric with the cells that have it, and their changes; none that has no change."""
     by_metric: dict[str, list[Match]] = {}
     for match in matches:
         for name in _metric_names(match, every=False):
             by_metric.setdefault(name, []).append(match)
-    lines: list[str] = []
     for shown in HEADLINES:
         cells = by_metric.get(shown.name, [])
-        changes = [found for one in cells if (found := _change(one.name, shown, one.a, one.b))]
-        if changes:
-            lines += [
-                _counted(shown, changes),
-                *_worst("cells", changes),
-                *_worst("seeds", _seeds(shown, cells)),
-            ]
-    return lines
+        found = [change for one in cells if (change := _change(one.name, shown, one.a, one.b))]
+        if found:
+            yield shown, cells, found
 
 
-def _counted(shown: Metric, changes: list[Change]) -> str:
+def _counted(shown: Metric, found: list[Change]) -> str:
     """'Goodput (Mbit/s), more is better: 12 cells, median ratio 1.000 (0.871 to 1.090); ...'."""
-    ratios = [one.ratio.centre for one in changes if one.ratio]
+    ratios = [one.ratio.centre for one in found if one.ratio]
     wish = "more" if shown.more else "less"
-    text = f"{shown.axis}, {wish} is better: {len(changes)} cells"
+    text = f"{shown.axis}, {wish} is better: {len(found)} cells"
     if ratios:
         text += f", median ratio {float(np.median(ratios)):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
-    worse, better = (sum(one.certain and (one.gain < 1) is bad for one in changes) for bad in (True, False))
+    worse, better = (sum(one.certain and (one.gain < 1) is bad for one in found) for bad in (True, False))
     text += f"; beyond their interval worse {worse}, better {better}"
-    without = len(changes) - len(ratios)
+    without = len(found) - len(ratios)
     return text + (f"; {without} with zeros have no ratio" if without else "")
 
 
@@ -245,9 +256,9 @@ def _seeds(shown: Metric, cells: list[Match]) -> list[Change]:
     return [one for one in found if one]
 
 
-def _worst(what: str, changes: list[Change]) -> list[str]:
+def _worst(what: str, found: list[Change]) -> list[str]:
     """The cells, or seeds, that lose most."""
-    worse = sorted((one for one in changes if one.gain < 1), key=lambda one: one.gain)
+    worse = sorted((one for one in found if one.gain < 1), key=lambda one: one.gain)
     if not worse:
         return []
     lines = [f"    {ratio_text(one.ratio)}  {one.name}" for one in worse[:WORST] if one.ratio]
@@ -300,7 +311,7 @@ def _listed(title: str, what: str, names: list[str]) -> list[str]:
     return [f"{title}: {len(names)} {what}", *(f"  {name}" for name in names[:MAX_LISTED]), *more]
 
 
-def _cells(runs: tuple[Run, ...], kept: list[str]) -> dict[Key, dict[int, Run]]:
+def _cells(runs: Sequence[Run], kept: list[str]) -> dict[Key, dict[int, Run]]:
     """Runs by what they are matched by, then by seed; in the order of scenario and factors."""
     cells: dict[Key, dict[int, Run]] = {}
     for run in runs:
@@ -329,7 +340,7 @@ def _names(keys: list[Key]) -> dict[Key, str]:
     return found
 
 
-def _values(runs: tuple[Run, ...], side: str) -> list[str]:
+def _values(runs: Sequence[Run], side: str) -> list[str]:
     return sorted({getattr(run, side) for run in runs})
 
 

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A series without one of its rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sctpkernel import without
+from sctpkernel.errors import Problem
+from sctpkernel.patchfile import faults
+
+FILE = """\
+/* May @t carry data? */
+static bool may(const struct sctp_transport *t,
+		int n)
+{
+	bool may = n;
+
+	return may;
+}
+
+bool other(void)
+{
+	return may(NULL, 1);
+}
+"""
+
+
+def test_the_function_returns_at_once_and_nothing_else_changes() -> None:
+    changed = without.returning(FILE, "may", "false")
+    assert changed.replace("\treturn false;\n\n", "", 1) == FILE
+    assert "int n)\n{\n\treturn false;\n\n\tbool may = n;" in changed
+
+
+def test_a_void_function() -> None:
+    assert "{\n\treturn;\n\n\treturn may" in without.returning(FILE, "other", "")
+
+
+def test_a_function_that_is_not_there() -> None:
+    assert without.returning(FILE, "nothing", "0") == FILE
+
+
+def test_the_patch_has_the_stored_form() -> None:
+    text = without.patch_text("net/sctp/a.c", FILE, without.returning(FILE, "may", "false"), "6.12")
+    assert not faults(text, Path("a.patch"), ["6.12"])
+    assert "+\treturn false;\n" in text
+
+
+@pytest.mark.parametrize("rule", ["may", "a.c:may:1", ":may", "a b.c:may"])
+def test_what_is_no_rule(rule: str, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match="expected FILE:FUNCTION"):
+        without.write("6.12", rule, "", tmp_path / "out")
+
+
+def test_a_file_that_no_patch_touches(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=r"net/sctp/none.c: no patch of series-6.12 touches it"):
+        without.write("6.12", "net/sctp/none.c:may", "", tmp_path / "out")
