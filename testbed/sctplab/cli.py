@@ -226,6 +226,7 @@ def add_evidence(evidence_parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--accept", action="store_true", help="accept the pages' numbers that are from no record"
     )
+    what.add_argument("--trace", metavar="TABLE", help="name the records behind each cell of a table")
     what.add_argument("--pack", type=Path, metavar="FILE", help="pack all records into one .tar.xz")
     what.add_argument("--verify", type=Path, metavar="FILE", help="check whether such a file has the records")
 
@@ -491,6 +492,8 @@ def evidence(options: argparse.Namespace) -> int:
         return command.write(found)
     if options.accept:
         return command.accept(found)
+    if options.trace:
+        return command.trace(found, options.trace, options.out)
     if options.pack:
         return command.pack(found, options.out, options.pack)
     if options.verify:

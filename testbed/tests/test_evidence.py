@@ -65,6 +65,25 @@ def test_rows_by_factor_and_heads_in_lines() -> None:
     assert table.markdown(filled())[0] == "| d2_ms | stock, two | patched |"
 
 
+def test_a_table_is_traced_to_its_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = manifest.read()
+    name, one = "readme-jungmaier", found.runs["jungmaier"]
+    there = command.runner.job_in(tmp_path / "jungmaier", one.specs()[0]).record
+    there.parent.mkdir(parents=True)
+    there.write_text("{}")
+    assert command.trace(found, name, tmp_path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    cells = [line for line in lines if not line.startswith("  ")]
+    assert cells[0].startswith("10 ms / ") and cells[-1].endswith("testbed/lab evidence --only jungmaier")
+    records = [line for line in lines if line.startswith("  ")]
+    assert len(records) >= len(cells) - 1
+    assert sum(line.endswith(" (not here)") for line in records) >= len(records) - 1
+    with pytest.raises(
+        LabError, match=r"--trace: got 'readme-jungmeier', .*; did you mean readme-jungmaier\?"
+    ):
+        command.trace(found, "readme-jungmeier", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("template", "text"),
     [

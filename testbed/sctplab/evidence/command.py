@@ -13,7 +13,7 @@ from typing import Any
 from sctpkernel.series import load_series, short_id
 
 from sctplab.errors import LabError, RunError
-from sctplab.evidence import data, pages
+from sctplab.evidence import data, pages, table
 from sctplab.evidence.data import Data, Row
 from sctplab.evidence.manifest import Manifest, RunSet, settings
 from sctplab.evidence.pages import Summaries
@@ -21,6 +21,7 @@ from sctplab.measure.records import read_json
 from sctplab.run import runner
 from sctplab.run.progress import progress
 from sctplab.spec.model import USUAL_BASE, RunSpec
+from sctplab.spec.schema import nearest
 
 QUICK = "quick"
 
@@ -178,6 +179,29 @@ def accept(manifest: Manifest) -> int:
         "".join(f"{line}\n" for line in pages.given_lines(manifest)), encoding="utf-8"
     )
     return 0
+
+
+def trace(manifest: Manifest, name: str, out: Path) -> int:
+    """For each cell of a table its text, and the records that it comes from."""
+    if name not in manifest.tables:
+        known = list(manifest.tables)
+        raise LabError(f"--trace: got {name!r}, expected a table of {manifest.file}; {nearest(name, known)}")
+    described = table.read(name, manifest.tables[name], str(manifest.file))
+    absent = set()
+    for one in table.cells_of(name, described, Summaries(manifest).load):
+        print(f"{one.where}: {one.text}")
+        for path in _paths(manifest.runs[one.runs], out / one.runs, one.rows):
+            print(f"  {path}{'' if path.is_file() else ' (not here)'}")
+            absent |= set() if path.is_file() else {one.runs}
+    if absent:
+        print(f"Make those that are not here: testbed/lab evidence --only {' '.join(sorted(absent))}")
+    return 0
+
+
+def _paths(runs: RunSet, folder: Path, rows: Sequence[Row]) -> Iterator[Path]:
+    """The record of each row."""
+    jobs = {Row(settings(spec), spec.seed, {}).key: runner.job_in(folder, spec) for spec in runs.specs()}
+    yield from (jobs[row.key].record for row in rows)
 
 
 def pack(manifest: Manifest, out: Path, archive: Path) -> int:

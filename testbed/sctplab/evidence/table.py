@@ -99,21 +99,34 @@ def _explicit(lines: Any) -> tuple[Selection, ...]:
     return ({},) if isinstance(lines, dict) else lines
 
 
+@dataclass(frozen=True)
+class Cell:
+    """One cell: WHERE is 'row head / column head'; the runs behind it, none for other people's figures."""
+
+    where: str
+    text: str
+    runs: str
+    rows: tuple[Row, ...]
+
+
 def fill(name: str, table: Table, load: Load) -> Grid:
     """The table from its summaries; raises LabError with the cell that cannot be."""
     rows, columns = _expand(table, table.rows, load), _expand(table, table.columns, load)
-    cells = []
-    for row in rows:
-        line = []
-        for column in columns:
-            try:
-                line.append(_cell(table, {**table.where, **row, **column}, load))
-            except LabError as error:
-                where = f"{_text(row['head'])} / {_text(column['head'])}"
-                raise LabError(f"tables.{name}: {where}: {error}") from None
-        cells.append((*_head(row), *line))
+    found = iter(cells_of(name, table, load))
+    cells = [(*_head(row), *(next(found).text for _ in columns)) for row in rows]
     used = {runs for runs, _ in table.templates()} | {table.runs}
     return Grid(tuple(_heads(table, rows, columns)), tuple(cells), tuple(sorted(used)))
+
+
+def cells_of(name: str, table: Table, load: Load) -> Iterator[Cell]:
+    """All cells, row by row; raises LabError with the one that cannot be."""
+    rows, columns = _expand(table, table.rows, load), _expand(table, table.columns, load)
+    for row, column in itertools.product(rows, columns):
+        where = f"{_text(row['head'])} / {_text(column['head'])}"
+        try:
+            yield _cell(table, where, {**table.where, **row, **column}, load)
+        except LabError as error:
+            raise LabError(f"tables.{name}: {where}: {error}") from None
 
 
 def _heads(
@@ -156,20 +169,23 @@ def shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def _cell(table: Table, merged: Selection, load: Load) -> str:
+def _cell(table: Table, where: str, merged: Selection, load: Load) -> Cell:
     wanted = {key: one for key, one in merged.items() if key not in OWN_KEYS}
-    template = merged.get("cell", table.cell)
-    if "reference" in merged:
+    template, runs = merged.get("cell", table.cell), merged.get("runs", table.runs)
+    others = "reference" in merged
+    if others:
         shows = cell.metrics_of(template)
         pick = partial(_reference, merged["reference"], merged.get("source", ""), shows)
     else:
-        pick = partial(select, load(merged.get("runs", table.runs)).rows)
+        pick = partial(select, load(runs).rows)
     found = pick(wanted)
     absent = merged.get("absent", table.absent)
     if not found and absent:
-        return str(absent)
+        return Cell(where, str(absent), runs, ())
     one_cell(found, {*table.pool})
-    return cell.text(template, found, pick({**wanted, **merged["against"]}) if "against" in merged else [])
+    against = pick({**wanted, **merged["against"]}) if "against" in merged else []
+    shown_text = cell.text(template, found, against)
+    return Cell(where, shown_text, runs, () if others else (*found, *against))
 
 
 def select(rows: Sequence[Row], wanted: Selection) -> list[Row]:
