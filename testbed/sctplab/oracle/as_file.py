@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Iterator, Mapping
 from typing import Any
+
+import tomli_w
 
 from sctplab.spec.model import HOSTS, Direction, Event, Flow, RunSpec
 from sctplab.spec.model import Path as LinkPath
@@ -70,37 +70,4 @@ def without_defaults(value: LinkPath | Direction | Flow | Event | Any, *left_out
 
 def toml(tree: Tree) -> str:
     """The file's text, without a first line."""
-    blocks = ["\n".join(lines) for lines in tables(tree)]
-    return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def tables(tree: Tree) -> Iterator[list[str]]:
-    """A list of lines for each table."""
-    for key, value in tree.items():
-        if key == "topology":
-            yield table("[topology]", {k: v for k, v in value.items() if k != "paths"})
-            yield from (table("[[topology.paths]]", path) for path in value["paths"])
-        elif key == "variants":
-            yield from (table(f"[variants.{word(name)}]", content) for name, content in value.items())
-        elif isinstance(value, list):
-            yield from (table(f"[[{key}]]", one) for one in value)
-        else:
-            yield table(f"[{key}]", value)
-
-
-def table(head: str, content: Mapping[str, Any]) -> list[str]:
-    """[] for an empty one, but for a variant."""
-    lines = [f"{word(key)} = {literal(value)}" for key, value in content.items()]
-    return [head, *lines] if lines or head.startswith("[variants.") else []
-
-
-def word(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() else json.dumps(key)
-
-
-def literal(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{word(key)} = {literal(one)}" for key, one in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(literal, value))}]"
-    return json.dumps(value)  # numbers, flags and texts are written alike
+    return tomli_w.dumps(tree)
