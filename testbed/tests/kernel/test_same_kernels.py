@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sctplab.paths import ROOT
 from sctplab.report.compare import differences
 from sctplab.run import runner
 from sctplab.run.identical import captures_differ, kernels_differ, run_captured
@@ -15,23 +16,16 @@ from tests.cmt_run import with_settings
 
 pytestmark = pytest.mark.kernel
 OFF = [name for name in scenario.names() if name.startswith("off-")]
-# As many of both, since to write a setting takes a moment of virtual time.
-DEFAULTS = {
-    "cmt": "0",
-    "cmt_scheduler": "lowest-rtt",
-    "cmt_sack": "standard",
-    "cmt_split_fast_rtx": "1",
-    "rtx_policy": "kernel",
-    "multiple_fast_rtx": "0",
-}
-STOCK_DEFAULTS = {
-    "rto_initial": "3000",
-    "rto_min": "1000",
-    "rto_max": "60000",
-    "pf_retrans": "0",
-    "pf_enable": "1",
-    "max_burst": "4",
-}
+# The series' settings and as many of stock's, at their defaults: to write one takes a moment of virtual time.
+PROFILE = dict(
+    line.removeprefix("net.sctp.").split(" = ", 1)
+    for line in (ROOT / "sysctl/00-off.conf").read_text().splitlines()
+    if not line.startswith("#")
+)
+STOCKS_OWN = ("association_max_retrans", "hb_interval", "path_max_retrans", "pf_enable", "pf_retrans")
+STOCKS_OWN += ("rto_initial", "rto_max", "rto_min", "sack_timeout")
+DEFAULTS = {name: value for name, value in PROFILE.items() if name not in STOCKS_OWN}
+STOCK_DEFAULTS = {name: PROFILE[name] for name in STOCKS_OWN[: len(DEFAULTS)]}
 
 
 def spec_of(name: str) -> RunSpec:
@@ -51,7 +45,7 @@ def bench() -> Iterator[runner.Bench]:
 
 
 def test_there_are_enough_off_scenarios() -> None:
-    assert len(OFF) >= 6
+    assert len(OFF) >= 6 and len(DEFAULTS) == len(STOCK_DEFAULTS)
 
 
 @pytest.mark.parametrize("name", OFF)
