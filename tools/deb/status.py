@@ -8,6 +8,7 @@ Reads only. Standard library only: the package installs this file as it is.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROFILES = Path("/usr/share/sctp-multipath/sysctl")
+LIBRARY = Path("/usr/share/sctp-multipath/lib")
 # efivarfs: four bytes of attributes, then one that is 1 when Secure Boot is on
 SECURE_BOOT = Path("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c")
 LOADED_STAYS = "a loaded SCTP cannot be unloaded: restart the host"
@@ -159,12 +161,22 @@ def report(host: Host, stock: Mapping[str, str]) -> Iterator[str]:
         yield f"settings  {', '.join(changed) or 'all off'}"
 
 
+def doctor(arguments: list[str]) -> int:
+    """sctp-multipath doctor, a package of its own."""
+    sys.path.insert(0, str(LIBRARY))
+    code: int = importlib.import_module("doctor.cli").main(arguments)
+    return code
+
+
 def main() -> int:
     """The command."""
+    if sys.argv[1:2] == ["doctor"]:
+        return doctor(sys.argv[2:])
     parser = argparse.ArgumentParser(
         prog="sctp-multipath",
         description="Show the loaded SCTP, the one on disk, the settings, and obstacles. Changes nothing. "
-        "Exit code 0: multipath SCTP is loaded, or will be with the next load.",
+        "Exit code 0: multipath SCTP is loaded, or will be with the next load. "
+        "sctp-multipath doctor --help: find what defeats multihoming on this host.",
     )
     parser.add_argument("--notes", action="store_true", help="show only the obstacles")
     given = parser.parse_args()

@@ -36,6 +36,7 @@ INPUTS = (
     "patches",
     "sysctl",
     "tools/deb",
+    "tools/doctor",
     "tools/failover",
     "tools/mpflow",
     "tools/sctpkernel/deb.py",
@@ -131,6 +132,7 @@ def copy_tools(place: Path) -> None:
         ("tools/deb/man", "man"),
         ("tools/mpflow", "mpflow"),
         ("tools/failover", "lib/failover"),
+        ("tools/doctor", "lib/doctor"),
         ("sysctl", "sysctl"),
     ):
         copy_checked_in(folder, place / target)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from doctor.facts import is_address, look
+from doctor.findings import Finding, findings
+
+EPILOG = (
+    "Without addresses: all associations of this host and network namespace. Exit code 0: nothing found; "
+    "1: findings; 2: wrong use."
+)
+
+
+def address(word: str) -> str:
+    if not is_address(word):
+        raise argparse.ArgumentTypeError(f"got {word!r}, expected an IPv4 or IPv6 address")
+    return word
+
+
+def text(found: Sequence[Finding]) -> str:
+    """Three lines for each."""
+    blocks = [f"{one.name}: {one.found}\n  why: {one.why}\n  do:  {one.remedy}" for one in found]
+    return "\n".join(blocks) if blocks else "nothing found"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="sctp-multipath doctor",
+        description="Find what defeats multihoming on this host: timers, routes, addresses, filters, paths. "
+        "Reads only; packet filters are read as root only.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("--local", nargs="+", default=[], type=address, metavar="ADDRESS", help="to use here")
+    parser.add_argument("--peer", nargs="+", default=[], type=address, metavar="ADDRESS", help="of the peer")
+    parser.add_argument("--json", action="store_true", help="a list of name, found, why, remedy")
+    options = parser.parse_args(arguments)
+    if bool(options.local) != bool(options.peer):
+        parser.error("--local and --peer: got one of them, expected both or none")
+    found = findings(look(options.local, options.peer))
+    if options.json:
+        json.dump([asdict(one) for one in found], sys.stdout, indent=2)
+        print()
+    else:
+        print(text(found))
+    return 1 if found else 0

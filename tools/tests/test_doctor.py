@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0
+"""sctp-multipath doctor: what it reads, and what it makes of facts that no namespace here has."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from doctor import cli, facts
+from doctor.facts import ACTIVE, Association, Facts, Link, Path, Route
+from doctor.findings import CHECKS, Finding, findings, life_s
+
+DEFAULTS = {
+    "sack_timeout": "200", "rto_min": "1000", "rto_max": "60000", "path_max_retrans": "5", "pf_enable": "1",
+    "association_max_retrans": "10", "hb_interval": "30000",
+}  # fmt: skip
+LINKS = tuple(Link(f"eth{n}", True, (f"10.{n}.0.1",), (f"10.{n}.0.0/24",), 0) for n in (1, 2))
+PATHS = tuple(Path(f"10.{n}.0.2", ACTIVE) for n in (1, 2))
+LOCAL = ("10.1.0.1", "10.2.0.1")
+WAYS = tuple(
+    Route(local, f"10.{n}.0.2", f"eth{n}", local or f"10.{n}.0.1") for n in (1, 2) for local in ("", *LOCAL)
+)
+HEALTHY = Facts(DEFAULTS, LINKS, (Association("1", LOCAL, PATHS),), WAYS)
+# The columns behind RADDRS but for the first few are left out.
+ASSOCS = """\
+ ASSOC SOCK STY SST ST HBKT ASSOC-ID TX_QUEUE RX_QUEUE UID INODE LPORT RPORT LADDRS <-> RADDRS HBINT INS
+0000 1111 2 1 3 0 17 0 0 0 5011 42100 5000  *10.1.0.1 10.2.0.1 <-> *10.1.0.2 10.2.0.2 \t   30000    10
+0000 2222 2 1 1 0 18 0 0 0 5012 42101 5000  10.1.0.1 <-> *fd00::2 \t   30000    10
+"""
+REMADDR = """\
+ADDR ASSOC_ID HB_ACT RTO MAX_PATH_RTX REM_ADDR_RTX START STATE
+10.1.0.2  17 1 1000 5 0 0 2
+10.2.0.2  17 1 3000 5 0 0 3
+"""
+
+
+def names(changed: Facts) -> list[str]:
+    return [one.name for one in findings(changed)]
+
+
+def test_a_healthy_host() -> None:
+    assert findings(HEALTHY) == []
+    assert cli.text([]) == "nothing found"
+
+
+def test_associations_are_read() -> None:
+    first, second = facts.associations(ASSOCS, REMADDR)
+    assert first == Association("17", LOCAL, (Path("10.1.0.2", 2), Path("10.2.0.2", 3)), True)
+    assert second == Association("18", ("10.1.0.1",), (Path("fd00::2", ACTIVE),), False)
+    assert facts.associations("", "") == ()
+
+
+def test_interfaces_are_read() -> None:
+    shown = [
+        {"ifname": "lo", "link_type": "loopback", "flags": ["UP", "LOWER_UP"], "addr_info": []},
+        {
+            "ifname": "eth1",
+            "flags": ["UP", "LOWER_UP"],
+            "addr_info": [
+                {"local": "10.1.0.1", "prefixlen": 24, "scope": "global"},
+                {"local": "fe80::1", "prefixlen": 64, "scope": "link"},
+            ],
+        },
+        {"ifname": "eth2", "flags": ["UP", "NO-CARRIER"], "addr_info": []},
+    ]
+    found = facts.links(json.dumps(shown), {"all": 0, "eth1": 1})
+    assert found == (
+        Link("eth1", True, ("10.1.0.1",), ("10.1.0.0/24",), 1),
+        Link("eth2", False, (), (), 0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "inner"),
+    [
+        *[(name, True) for name in ("docker0", "br-0123456789ab", "virbr0", "veth12ab", "cni0", "lxdbr0")],
+        *[(name, False) for name in ("br0", "eth0", "ens3", "bond0", "vlan7", "br-lan", "tun0")],
+    ],
+)
+def test_names_of_interfaces_to_containers(name: str, inner: bool) -> None:
+    assert Link(name, True, (), (), 0).inner is inner
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("ct state invalid drop", True),
+        ("ct state { invalid } counter packets 0 bytes 0 drop", True),
+        ("ct state invalid,untracked counter reject", True),
+        ("ct state vmap { established : accept, related : accept, invalid : drop }", True),
+        ("-A INPUT -m conntrack --ctstate INVALID -j DROP", True),
+        ("-A INPUT -m state --state INVALID,UNTRACKED -j REJECT --reject-with icmp-port-unreachable", True),
+        ("ct state established,related accept", False),
+        ("ct state invalid accept", False),
+        ("-A INPUT -m conntrack --ctstate ESTABLISHED -j ACCEPT", False),
+    ],
+)
+def test_rules_that_drop_what_is_invalid(line: str, found: bool) -> None:
+    assert facts.invalid(line, "") == ((line,) if found else ())
+    assert names(replace(HEALTHY, invalid=facts.invalid("", line))) == ["conntrack-invalid"] * found
+
+
+def test_a_host_without_sctp() -> None:
+    assert names(Facts()) == ["not-loaded"]
+
+
+def test_peers_of_another_family_are_no_paths() -> None:
+    other = Association("1", LOCAL[:1], (PATHS[0], Path("fd00::2", ACTIVE)))
+    assert names(replace(HEALTHY, associations=(other,))) == ["one-path"]
+
+
+def test_how_long_an_association_lives() -> None:
+    """1 + 2 + 4 + 8 + 16 + 32 + 5 times 60."""
+    assert life_s(HEALTHY) == 363
+
+
+def test_each_check_says_three_things_in_a_line_each() -> None:
+    broken = Facts(
+        {**DEFAULTS, "rto_min": "100", "path_max_retrans": "1", "hb_interval": "90000"},
+        (replace(LINKS[0], up=False), LINKS[1]),
+        (Association("1", ("10.1.0.1", "10.9.0.1"), (Path("10.1.0.2", 0), Path("10.2.0.2", 3))),),
+        tuple(replace(way, device="") for way in WAYS),
+        ("ct state invalid drop",),
+    )
+    found = findings(broken)
+    assert len(found) >= 8 and len(CHECKS) > 12
+    for one in found:
+        assert all("\n" not in word and word for word in (one.name, one.found, one.why, one.remedy))
+    text = cli.text(found)
+    assert len(text.splitlines()) == 3 * len(found)
+
+
+def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, complaint in (
+        (["--local", "10.1.0.1"], "--local and --peer: got one of them, expected both or none"),
+        (["--local", "ten", "--peer", "10.1.0.2"], "got 'ten', expected an IPv4 or IPv6 address"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(words)
+        assert ended.value.code == 2 and complaint in capsys.readouterr().err
+
+
+def test_json_for_programs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "look", lambda local, peer: Facts())
+    assert cli.main(["--json"]) == 1
+    (one,) = json.loads(capsys.readouterr().out)
+    assert Finding(**one).name == "not-loaded"
