@@ -209,7 +209,7 @@ def strays(facts: Facts) -> Iterator[Finding]:
             told.add(local)
             yield Finding(
                 "wrong-interface",
-                f"{local} is on {own.name}, but its packets to {ways[0].remote} leave through {ways[0].device}",
+                f"{local} is on {own.name}; packets to {ways[0].remote} leave through {ways[0].device}",
                 "both paths share a network, and a router or the peer may drop a source that is not of it",
                 f"a routing table per address: ip rule add from {local} table N; "
                 f"ip route add default via GATEWAY dev {own.name} table N",
