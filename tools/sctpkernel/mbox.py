@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tools/build/series: the series of each base as mail: an mbox for git am, and a cover letter beside it."""
+"""tools/build/series: the series of each base as mail: an mbox for git am, and a cover letter beside it.
+
+All patches in one mbox, and in postings, which are what a maintainer takes: at most MOST patches each, one
+after the other. In a series file a posting begins with the line "## NAME: what it does"; patches/cover has
+the text of the whole and, below "## NAME", that of each posting.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import shutil
 import subprocess
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from sctpkernel.bases import Base, load_bases, point_release
@@ -19,12 +25,48 @@ from sctpkernel.paths import ROOT, new_folder
 from sctpkernel.series import PATCHES, Patch, load_series, series_names
 
 OUT = ROOT / "build" / "series"
+MOST = 15  # patches of a posting; see the kernel's Documentation/process/maintainer-netdev.rst
 # What git format-patch writes: mail programs and git find the start of a mail by it.
 _START = "From {hash:0>40} Mon Sep 17 00:00:00 2001\n"
 _MIME = "MIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: 8bit\n"
 _FIELD = re.compile(rf"^(?:{'|'.join(FIELDS)}): .*\n?", re.MULTILINE)
+# Of a posting or of a part of it, but not the file's first line.
+_HEADING = re.compile(r"#(?:# [a-z0-9-]+:)? (?!The series)(.+)")
 # A line that a reader of an mbox would take for the start of the next mail.
 _TAKEN_FOR_START = re.compile(r"^From .*\d{4}$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Posting:
+    """Patches that are sent together. LISTED: their part of the series file."""
+
+    name: str
+    title: str
+    listed: str
+
+    @property
+    def names(self) -> list[str]:
+        return series_names(self.listed)
+
+
+def postings(series: str) -> list[Posting]:
+    """Those of a series file, in order; refused where one is too long, or a patch is in none."""
+    before, *parts = re.split(r"^## ([a-z0-9-]+): (.+)\n", series, flags=re.MULTILINE)
+    found = [Posting(*parts[at : at + 3]) for at in range(0, len(parts), 3)]
+    if stray := series_names(before):
+        raise Problem(
+            f"{stray[0]}: in no posting: expected a line '## NAME: title' above it in the series file"
+        )
+    for one in found:
+        if not 1 <= len(one.names) <= MOST:
+            raise Problem(f"posting {one.name}: has {len(one.names)} patches, expected 1 to {MOST}: split it")
+    return found
+
+
+def texts(cover_file: str) -> dict[str, str]:
+    """Posting -> its text in patches/cover; "" -> that of the whole series."""
+    whole, *parts = re.split(r"^## ([a-z0-9-]+)\n", cover_file, flags=re.MULTILINE)
+    return {"": whole, **dict(zip(parts[::2], parts[1::2], strict=True))}
 
 
 def diffstat(diff: str) -> str:
@@ -49,10 +91,10 @@ def message(patch: Stored, number: int, count: int, base: str) -> str:
 def contents(series: str, subjects: dict[str, str]) -> str:
     """The subjects in order, below the headings of a series file; `subjects` by name of the patch."""
     lines = []
-    for line in series.splitlines()[1:]:
+    for line in series.splitlines():
         names = series_names(line)
-        if line.startswith("# "):
-            lines += ["", f"{line[2:]}:"]
+        if match := _HEADING.fullmatch(line):
+            lines += ["", f"{match[1]}:"]
         lines += [f"  {subjects[name]}" for name in names]
     return "\n".join(lines).strip("\n")
 
@@ -68,16 +110,32 @@ def cover(blurb: str, patches: Sequence[Stored], listed: str, about: str) -> str
     )
 
 
-def write(base: Base, patches: Sequence[Patch], about: str, folder: Path) -> None:
-    """Write the mbox and the cover letter of a base into `folder`."""
+def mails(patches: Sequence[Patch], listed: str, base: Base, blurb: str, about: str) -> tuple[str, str]:
+    """(mbox, cover letter) of patches that are sent together."""
     stored = [parse(patch.text, patch.path) for patch in patches]
-    mails = [message(patch, number, len(stored), base.name) for number, patch in enumerate(stored, 1)]
+    box = [message(patch, number, len(stored), base.name) for number, patch in enumerate(stored, 1)]
     subjects = {patch.name: one.subject for patch, one in zip(patches, stored, strict=True)}
+    return "".join(box), cover(blurb, stored, contents(listed, subjects), about)
+
+
+def write(base: Base, patches: Sequence[Patch], about: str, folder: Path) -> None:
+    """Write mbox and cover letter of a base into `folder`, and those of its postings into a folder in it."""
     series = (PATCHES / f"series-{base.name}").read_text(encoding="utf-8")
-    blurb = (PATCHES / "cover").read_text(encoding="utf-8")
-    letter = cover(blurb, stored, contents(series, subjects), about)
-    (folder / f"sctp-multipath-{base.name}.mbox").write_text("".join(mails), encoding="utf-8")
-    (folder / f"sctp-multipath-{base.name}.cover").write_text(letter, encoding="utf-8")
+    known = texts((PATCHES / "cover").read_text(encoding="utf-8"))
+    put(folder / f"sctp-multipath-{base.name}", *mails(patches, series, base, known[""], about))
+    by_name = {patch.name: patch for patch in patches}
+    (folder / base.name).mkdir()
+    for number, one in enumerate(postings(series)):
+        if one.name not in known:
+            raise Problem(f"{PATCHES}/cover: nothing of posting {one.name}: add '## {one.name}' and a text")
+        blurb = f"sctp: {one.title}\n\n{known[one.name].strip()}\n"
+        chosen = [by_name[name] for name in one.names]
+        put(folder / base.name / f"{number}-{one.name}", *mails(chosen, one.listed, base, blurb, about))
+
+
+def put(place: Path, box: str, letter: str) -> None:
+    place.with_name(f"{place.name}.mbox").write_text(box, encoding="utf-8")
+    place.with_name(f"{place.name}.cover").write_text(letter, encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/build/series",
         description="Write the series of each base as mail: sctp-multipath-BASE.mbox, for git am, "
-        "and its cover letter sctp-multipath-BASE.cover.",
+        "and its cover letter sctp-multipath-BASE.cover; in BASE/ the same in postings of 15 patches or less.",
     )
     parser.add_argument(
         "folder", nargs="?", type=Path, default=OUT, help="a new folder (default: build/series)"

@@ -11,7 +11,7 @@ from sctpkernel.bases import find_base, load_bases
 from sctpkernel.errors import Problem
 from sctpkernel.git import git
 from sctpkernel.patchfile import Stored, essence, from_commit, parse
-from sctpkernel.series import load_series
+from sctpkernel.series import PATCHES, load_series
 from sctpkernel.source import unpacked
 from sctpkernel.tree import small_tree
 
@@ -49,6 +49,49 @@ def test_the_cover_letter_lists_the_subjects_below_their_headings() -> None:
     assert letter.endswith(f"\n\nOne.\n\nTwo.\n\nFor Linux 6.12.1.\n\n{listed}\n")
 
 
+SERIES = """\
+# The series, in order.
+
+## names: helpers
+1.patch
+
+## code: the rest
+# Sending
+2.patch
+3.patch
+"""
+
+
+def test_postings_are_parts_of_the_series_file() -> None:
+    names, code = mbox.postings(SERIES)
+    assert (names.name, names.title, names.names) == ("names", "helpers", ["1.patch"])
+    assert code.names == ["2.patch", "3.patch"]
+    listed = mbox.contents(SERIES, {f"{n}.patch": f"sctp: {n}" for n in (1, 2, 3)})
+    assert listed == "helpers:\n  sctp: 1\n\nthe rest:\n\nSending:\n  sctp: 2\n  sctp: 3"
+
+
+@pytest.mark.parametrize(
+    ("series", "complaint"),
+    [
+        ("# The series\n\n1.patch\n\n## a: b\n2.patch\n", "1.patch: in no posting: expected a line"),
+        ("## a: b\n" + "".join(f"{n}.patch\n" for n in range(16)), "has 16 patches, expected 1 to 15"),
+        ("## a: b\n\n## c: d\n1.patch\n", "posting a: has 0 patches"),
+    ],
+)
+def test_postings_that_nobody_takes(series: str, complaint: str) -> None:
+    with pytest.raises(Problem, match=complaint):
+        mbox.postings(series)
+
+
+def test_each_posting_has_a_text_of_its_own() -> None:
+    known = mbox.texts((PATCHES / "cover").read_text())
+    for base in load_bases().values():
+        file = PATCHES / f"series-{base.name}"
+        if file.is_file():
+            assert {one.name for one in mbox.postings(file.read_text())} == known.keys() - {""}
+    assert all(len(text.split()) > 10 for text in known.values())
+
+
 @pytest.mark.kernel
 @pytest.mark.parametrize("name", [base.name for base in load_bases().values() if base.state == "supported"])
 def test_git_am_makes_the_same_commits_of_it(tmp_path: Path, name: str) -> None:
@@ -58,6 +101,12 @@ def test_git_am_makes_the_same_commits_of_it(tmp_path: Path, name: str) -> None:
     git(tree, "checkout", "--quiet", "-B", "mail", f"HEAD~{len(patches)}")
     mbox.write(base, patches, "Linux", tmp_path)
     git(tree, "am", "--quiet", "--whitespace=nowarn", str(tmp_path / f"sctp-multipath-{name}.mbox"))
+    whole = git(tree, "rev-parse", "HEAD^{tree}")
+    git(tree, "checkout", "--quiet", "-B", "postings", f"HEAD~{len(patches)}")
+    boxes = sorted((tmp_path / name).glob("*.mbox"))
+    git(tree, "am", "--quiet", "--whitespace=nowarn", *map(str, boxes))
+    assert git(tree, "rev-parse", "HEAD^{tree}") == whole
+    git(tree, "checkout", "--quiet", "mail")
     assert not git(tree, "diff", source, "HEAD")
     commits = git(tree, "rev-list", "--reverse", f"HEAD~{len(patches)}..HEAD").split()
     made = [from_commit(tree, commit) for commit in commits]
