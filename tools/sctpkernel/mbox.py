@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/build/series",
         description="Write the series of each base as mail: sctp-multipath-BASE.mbox, for git am, "
-        "and its cover letter sctp-multipath-BASE.cover; in BASE/ the same in postings of 15 patches or less.",
+        "and its cover letter sctp-multipath-BASE.cover; in BASE/ the same in postings.",
     )
     parser.add_argument(
         "folder", nargs="?", type=Path, default=OUT, help="a new folder (default: build/series)"
