@@ -20,6 +20,8 @@ ESTABLISHED = 3  # state of an association in /proc/net/sctp/assocs
 # Interfaces that lead to containers and virtual machines of this host. Names tell, kinds do not: the bridge
 # br0 may be a host's way out, and so may a container's veth.
 INNER = re.compile(r"(docker|virbr|cni|flannel|cali|lxc|lxd|podman|veth)\S*|br-[0-9a-f]{12}")
+OTHERS = ("net.core.rmem_max", "net.core.wmem_max", "net.ipv4.ip_no_pmtu_disc")
+SYSCTL_D = tuple(File(name) for name in ("/usr/lib/sysctl.d", "/run/sysctl.d", "/etc/sysctl.d"))
 MOST_ROUTES = 256  # asked for at most; a host has a few addresses
 
 
@@ -41,10 +43,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Path:
-    """An address of the peer. STATE: see above."""
+    """An address of the peer. STATE: see above; HEARTBEATS: whether the program lets them be sent."""
 
     address: str
     state: int
+    heartbeats: bool = True
 
 
 @dataclass(frozen=True)
@@ -72,13 +75,22 @@ class Route:
 
 @dataclass(frozen=True)
 class Facts:
-    """All that findings.py knows. SETTINGS: names without net.sctp.; INVALID: lines of packet filters."""
+    """All that findings.py knows.
+
+    SETTINGS: names without net.sctp.; OTHERS: some of net.core and net.ipv4, by their whole names.
+    CONFIGURED: (file, name without net.sctp.) of sysctl.d(5). BANS: lines of modprobe.d(5).
+    INVALID, NAT: lines of packet filters.
+    """
 
     settings: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
+    configured: tuple[tuple[str, str], ...] = ()
+    bans: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
     associations: tuple[Association, ...] = ()
     routes: tuple[Route, ...] = ()
     invalid: tuple[str, ...] = ()
+    nat: tuple[str, ...] = ()
 
     def number(self, name: str) -> int:
         """A setting that is a number."""
@@ -139,11 +151,11 @@ def network(address: Mapping[str, Any]) -> str:
 
 def associations(assocs: str, remaddr: str) -> tuple[Association, ...]:
     """From /proc/net/sctp/assocs and remaddr."""
-    states: dict[str, dict[str, int]] = {}
+    known: dict[tuple[str, str], Path] = {}
     for line in remaddr.splitlines()[1:]:
         words = line.split()
         if len(words) >= 8 and words[7].isdigit():
-            states.setdefault(words[1], {})[words[0]] = int(words[7])
+            known[words[1], words[0]] = Path(words[0], int(words[7]), words[2] != "0")
     found = []
     for line in assocs.splitlines()[1:]:
         before, arrow, after = line.partition("<->")
@@ -152,8 +164,7 @@ def associations(assocs: str, remaddr: str) -> tuple[Association, ...]:
             continue
         identity = words[6]
         remote = [word.lstrip("*") for word in after.split() if is_address(word.lstrip("*"))]
-        known = states.get(identity, {})
-        paths = tuple(Path(address, known.get(address, ACTIVE)) for address in remote)
+        paths = tuple(known.get((identity, address), Path(address, ACTIVE)) for address in remote)
         local = tuple(word.lstrip("*") for word in words[13:])
         found.append(Association(identity, local, paths, words[4] == str(ESTABLISHED)))
     return tuple(found)
@@ -197,6 +208,27 @@ def invalid(ruleset: str, saved: str) -> tuple[str, ...]:
     return tuple(line for line in lines if nft.search(line) or iptables.search(line))
 
 
+def nat(ruleset: str, saved: str) -> tuple[str, ...]:
+    """Lines of nft and iptables-save that change addresses of packets that leave."""
+    lines = [line.strip() for line in f"{ruleset}\n{saved}".splitlines()]
+    told = re.compile(r"\b(masquerade|snat to)\b|-j (MASQUERADE|SNAT)\b")
+    # A rule for the addresses of containers does not concern the host's own.
+    return tuple(line for line in lines if told.search(line) and not re.search(r"saddr |-s ", line))
+
+
+def configured(folders: Sequence[File]) -> tuple[tuple[str, str], ...]:
+    """The net.sctp settings in files of sysctl.d(5)."""
+    key = re.compile(r"^\s*-?net[./]sctp[./](\w+)\s*=", re.MULTILINE)
+    files = [file for folder in folders for file in sorted(folder.glob("*.conf"))]
+    return tuple((str(file), name) for file in files for name in key.findall(text_of(file)))
+
+
+def bans(config: str) -> tuple[str, ...]:
+    """The lines in the output of `modprobe --showconfig` against SCTP and what ss needs for it."""
+    pattern = re.compile(r"(blacklist|install) (sctp|sctp_diag)(\s|$)")
+    return tuple(line for line in config.splitlines() if pattern.match(line))
+
+
 def given(local: Sequence[str], remote: Sequence[str]) -> tuple[Association, ...]:
     """The association that the user wants to know of, () for none."""
     if not local and not remote:
@@ -215,9 +247,13 @@ def look(local: Sequence[str], remote: Sequence[str], proc: File = File("/proc")
     tracked = (proc / "sys/net/netfilter/nf_conntrack_max").exists()
     ruleset = (output("nft", "list", "ruleset"), output("iptables-save")) if tracked else ("", "")
     return Facts(
-        settings,
-        links(output("ip", "-json", "address"), filters),
-        every,
-        routes(every),
-        invalid(*ruleset),
+        settings=settings,
+        others={name: text_of(proc / "sys" / name.replace(".", "/")) for name in OTHERS},
+        configured=configured(SYSCTL_D),
+        bans=bans(output("modprobe", "--showconfig")),
+        links=links(output("ip", "-json", "address"), filters),
+        associations=every,
+        routes=routes(every),
+        invalid=invalid(*ruleset),
+        nat=nat(*ruleset),
     )

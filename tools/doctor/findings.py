@@ -15,6 +15,7 @@ from doctor.facts import INACTIVE, POTENTIALLY_FAILED, UNCONFIRMED, Association,
 
 SHORT_LIFE_S = 5.0  # an outage of all networks that an association should survive
 LONG_HEARTBEAT_MS = 60_000
+SMALL_BUFFER = 1 << 20  # bytes; Linux's default is 212992
 
 
 @dataclass(frozen=True)
@@ -293,14 +294,85 @@ def tracked(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def translated(facts: Facts) -> Iterator[Finding]:
+    for line in facts.nat:
+        yield Finding(
+            "nat",
+            f"a packet filter changes source addresses: {line}",
+            "the peer sees an address that the association does not have, and answers nothing",
+            "leave SCTP out of this rule: nft ... meta l4proto != sctp",
+        )
+
+
+def banned(facts: Facts) -> Iterator[Finding]:
+    for line in facts.bans:
+        yield Finding(
+            "module-banned",
+            f"modprobe.d(5) has: {line}",
+            "after the next start SCTP is not there, or ss does not show its associations",
+            "remove the line if this host is to use SCTP",
+        )
+
+
+def unknown_keys(facts: Facts) -> Iterator[Finding]:
+    for file, name in facts.configured:
+        if facts.settings and name not in facts.settings:
+            yield Finding(
+                "unknown-setting",
+                f"{file} has net.sctp.{name}, which this kernel does not know",
+                "the line does nothing: some guides name settings that never existed",
+                f"remove the line, or load the module that has net.sctp.{name}",
+            )
+
+
+def small_buffers(facts: Facts) -> Iterator[Finding]:
+    if facts.settings.get("cmt") != "1":
+        return
+    for name in ("net.core.rmem_max", "net.core.wmem_max"):
+        size = int(facts.others.get(name) or SMALL_BUFFER)
+        if size < SMALL_BUFFER:
+            yield Finding(
+                "small-buffers",
+                f"net.sctp.cmt is 1, and {name} is {size} bytes",
+                "beyond a local network, buffers that are too small make one path wait for another",
+                f"sysctl {name}=33554432, and SO_RCVBUF and SO_SNDBUF in the program",
+            )
+
+
+def path_mtu(facts: Facts) -> Iterator[Finding]:
+    if facts.others.get("net.ipv4.ip_no_pmtu_disc", "0") not in ("0", ""):
+        yield Finding(
+            "no-path-mtu-discovery",
+            f"net.ipv4.ip_no_pmtu_disc is {facts.others['net.ipv4.ip_no_pmtu_disc']}",
+            "a path with a smaller MTU answers HEARTBEATs and loses full packets",
+            "sysctl net.ipv4.ip_no_pmtu_disc=0",
+        )
+
+
+def silent(facts: Facts) -> Iterator[Finding]:
+    for one in facts.associations:
+        off = [path.address for path in one.paths if not path.heartbeats]
+        if off and len(one.paths) > 1:
+            yield Finding(
+                "heartbeats-off",
+                f"association {one.identity}: no HEARTBEATs to {', '.join(off)}",
+                "a fault of a path without data is not noticed, and a path that failed does not come back",
+                "have the program leave SPP_HB_ENABLE on",
+            )
+
+
 CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     unknown,
+    banned,
+    unknown_keys,
     sack_delay,
     one_retransmission,
     no_potentially_failed,
     association_limit,
     short_life,
     heartbeats,
+    small_buffers,
+    path_mtu,
     addresses,
     offered,
     same_network,
@@ -310,7 +382,9 @@ CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     one_card,
     single,
     states,
+    silent,
     tracked,
+    translated,
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path as File
 
 import pytest
 from doctor import cli, facts
@@ -21,7 +22,7 @@ LOCAL = ("10.1.0.1", "10.2.0.1")
 WAYS = tuple(
     Route(local, f"10.{n}.0.2", f"eth{n}", local or f"10.{n}.0.1") for n in (1, 2) for local in ("", *LOCAL)
 )
-HEALTHY = Facts(DEFAULTS, LINKS, (Association("1", LOCAL, PATHS),), WAYS)
+HEALTHY = Facts(settings=DEFAULTS, links=LINKS, associations=(Association("1", LOCAL, PATHS),), routes=WAYS)
 # The columns behind RADDRS but for the first few are left out.
 ASSOCS = """\
  ASSOC SOCK STY SST ST HBKT ASSOC-ID TX_QUEUE RX_QUEUE UID INODE LPORT RPORT LADDRS <-> RADDRS HBINT INS
@@ -101,6 +102,32 @@ def test_rules_that_drop_what_is_invalid(line: str, found: bool) -> None:
     assert names(replace(HEALTHY, invalid=facts.invalid("", line))) == ["conntrack-invalid"] * found
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("oifname eth1 masquerade", True),
+        ("snat to 192.0.2.1", True),
+        ("-A POSTROUTING -o eth1 -j MASQUERADE", True),
+        ("-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE", False),
+        ("ip saddr 10.88.0.0/16 masquerade", False),
+        ("oifname eth1 accept", False),
+    ],
+)
+def test_rules_that_change_addresses(line: str, found: bool) -> None:
+    assert facts.nat(line, "") == ((line,) if found else ())
+
+
+def test_files_of_settings(tmp_path: File) -> None:
+    (tmp_path / "a.conf").write_text("# net.sctp.x = 1\nnet.sctp.rto_min = 300\n-net/sctp/max_sack_gap=1\n")
+    file = str(tmp_path / "a.conf")
+    assert facts.configured([tmp_path]) == ((file, "rto_min"), (file, "max_sack_gap"))
+
+
+def test_lines_against_the_module() -> None:
+    text = "blacklist sctp\ninstall sctp_diag /bin/false\nblacklist sctpx\nalias sctp foo\n"
+    assert facts.bans(text) == ("blacklist sctp", "install sctp_diag /bin/false")
+
+
 def test_a_host_without_sctp() -> None:
     assert names(Facts()) == ["not-loaded"]
 
@@ -116,15 +143,25 @@ def test_how_long_an_association_lives() -> None:
 
 
 def test_each_check_says_three_things_in_a_line_each() -> None:
+    paths = (Path("10.1.0.2", 0), Path("10.2.0.2", 3, False))
     broken = Facts(
-        {**DEFAULTS, "rto_min": "100", "path_max_retrans": "1", "hb_interval": "90000"},
-        (replace(LINKS[0], up=False), LINKS[1]),
-        (Association("1", ("10.1.0.1", "10.9.0.1"), (Path("10.1.0.2", 0), Path("10.2.0.2", 3))),),
-        tuple(replace(way, device="") for way in WAYS),
-        ("ct state invalid drop",),
+        settings={**DEFAULTS, "rto_min": "100", "path_max_retrans": "1", "hb_interval": "90000", "cmt": "1"},
+        others={"net.core.rmem_max": "212992", "net.ipv4.ip_no_pmtu_disc": "1"},
+        configured=(("/etc/sysctl.d/sctp.conf", "max_sack_gap"), ("/etc/sysctl.d/sctp.conf", "rto_min")),
+        bans=("blacklist sctp",),
+        links=(replace(LINKS[0], up=False), LINKS[1]),
+        associations=(Association("1", ("10.1.0.1", "10.9.0.1"), paths),),
+        routes=tuple(replace(way, device="") for way in WAYS),
+        invalid=("ct state invalid drop",),
+        nat=("masquerade",),
     )
     found = findings(broken)
-    assert len(found) >= 8 and len(CHECKS) > 12
+    assert [one.name for one in found] == [
+        *("module-banned", "unknown-setting", "sack-delay", "path-max-retrans-1", "slow-heartbeats"),
+        *("small-buffers", "no-path-mtu-discovery", "link-down", "address-gone", "no-route", "no-route"),
+        *("path-failed", "unconfirmed", "heartbeats-off", "conntrack-invalid", "nat"),
+    ]
+    assert len(CHECKS) > 20
     for one in found:
         assert all("\n" not in word and word for word in (one.name, one.found, one.why, one.remedy))
     text = cli.text(found)
