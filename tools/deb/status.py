@@ -162,8 +162,9 @@ def report(host: Host, stock: Mapping[str, str]) -> Iterator[str]:
 
 
 def doctor(arguments: list[str]) -> int:
-    """sctp-multipath doctor, a package of its own."""
-    sys.path.insert(0, str(LIBRARY))
+    """sctp-multipath doctor, a package of its own: as it is installed, or beside this file in a checkout."""
+    sys.path.insert(0, str(LIBRARY if LIBRARY.is_dir() else Path(__file__).resolve().parents[1]))
+    sys.dont_write_bytecode = True
     code: int = importlib.import_module("doctor.cli").main(arguments)
     return code
 
