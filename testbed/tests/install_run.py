@@ -89,6 +89,13 @@ def transfer(sender: Running, receiver: Running) -> tuple[dict[str, Any], dict[s
     return last_event(sender, "send"), last_event(receiver, "recv")
 
 
+def found(vm: Running, peer: Running) -> list[str]:
+    """What doctor names between the addresses of two machines."""
+    own, other = (" ".join(ADDRESSES[one.machine.name]) for one in (vm, peer))
+    said = vm.need(f"sctp-multipath doctor --json --local {own} --peer {other} || test $? = 1")
+    return [one["name"] for one in json.loads(said)]
+
+
 def remove(vm: Running) -> None:
     """Back to stock: now on disk, after a restart in memory."""
     vm.need(f"rm {ACTIVE}")
@@ -102,7 +109,7 @@ def remove(vm: Running) -> None:
 
 
 def whole_way(name: str, folder: Path, package: Path, compiled: Mapping[str, Path]) -> None:
-    """Install, load, see the settings, 100 MB over two cards of which one is cut, remove, stock again.
+    """Install, load, see the settings, 100 MB over two cards of which one is cut, diagnose, remove, stock again.
 
     COMPILED: machine -> modules that dkms takes there; where there are none, it compiles them.
     """
@@ -110,7 +117,9 @@ def whole_way(name: str, folder: Path, package: Path, compiled: Mapping[str, Pat
         both(vms, lambda vm: install(vm, package, compiled.get(vm.machine.name)))
         both(vms, use)
         both(vms, connect)
+        assert found(*vms) == []
         sent, received = transfer(*vms)
         assert (sent["status"], received["status"]) == ("ok", "ok"), (sent, received)
         assert (received["bytes"], received["content"], received["order"]) == (BYTES, "ok", "ok"), received
+        assert found(vms[1], vms[0]) == ["link-down"]
         both(vms, remove)
