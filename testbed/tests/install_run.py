@@ -109,7 +109,7 @@ def remove(vm: Running) -> None:
 
 
 def whole_way(name: str, folder: Path, package: Path, compiled: Mapping[str, Path]) -> None:
-    """Install, load, see the settings, 100 MB over two cards of which one is cut, diagnose, remove, stock again.
+    """Install, load, see the settings, 100 MB over two cards of which one is cut, doctor, remove, stock.
 
     COMPILED: machine -> modules that dkms takes there; where there are none, it compiles them.
     """
