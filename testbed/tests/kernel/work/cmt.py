@@ -40,14 +40,16 @@ SLOW = ("netem", "delay", "5ms", "rate", "100mbit", "limit", "2000")
 SWITCH = ["0", "1"]
 SCHEDULERS = ["round-robin", "primary-first", "lowest-rtt"]
 SACKS = ["standard", "delayed", "per-path"]
-# What a setting may be, in the order of the option's values; the first is the default.
+# What a setting may be, in the order of the option's values.
 OPTIONS = {
     0x1200: ("cmt", SWITCH),
     0x1201: ("cmt_sack", SACKS),
     0x1283: ("cmt_scheduler", SCHEDULERS),
 }
-SETTINGS = {name: values[0] for name, values in OPTIONS.values()} | {"cmt_split_fast_rtx": "1"}
 Values = dict[int, int]  # by option
+DEFAULTS: Values = {0x1200: 0, 0x1201: 0, 0x1283: SCHEDULERS.index("lowest-rtt")}
+SETTINGS = {name: values[DEFAULTS[number]] for number, (name, values) in OPTIONS.items()}
+SETTINGS["cmt_split_fast_rtx"] = "1"
 
 
 def all_chosen(sock: socket.socket, assoc: int = FUTURE) -> Values:
@@ -71,7 +73,7 @@ def each(value: int) -> Values:
 def cmt_is_off_by_default() -> None:
     expect({name: setting(name) for name in SETTINGS}, SETTINGS)
     expect(setting("available_cmt_schedulers").split(), SCHEDULERS)
-    expect([all_chosen(one_to_one()), all_chosen(one_to_many())], [each(0), each(0)])
+    expect([all_chosen(one_to_one()), all_chosen(one_to_many())], [DEFAULTS] * 2)
 
 
 def list_of_schedulers_is_read_only() -> None:
@@ -115,7 +117,7 @@ def settings_of_cmt_are_of_the_namespace() -> None:
     write("cmt_split_fast_rtx", "0")
     namespace()
     expect({name: setting(name) for name in SETTINGS}, SETTINGS)
-    expect(all_chosen(one_to_one()), each(0))
+    expect(all_chosen(one_to_one()), DEFAULTS)
     assert LIBC.setns(home, CLONE_NEWNET) == 0
     os.close(home)
     expect([setting(name) for name in SETTINGS], ["1", "delayed", "primary-first", "0"])
@@ -136,7 +138,7 @@ def an_association_keeps_its_settings_of_cmt() -> None:
     write_all(1)
     client = connect(server)
     write_all(0)
-    expect([all_chosen(client), all_chosen(server, associations(server)[0])], [each(1), each(0)])
+    expect([all_chosen(client), all_chosen(server, associations(server)[0])], [each(1), DEFAULTS])
 
 
 def an_accepted_socket_inherits_cmt() -> None:
@@ -160,10 +162,10 @@ def a_peeled_off_socket_inherits_cmt() -> None:
         first, second = associations(server)
         choose_all(server, 1, second)
         peeled = [peel_off(server, first), peel_off(server, second)]
-        expect([all_chosen(sock) for sock in peeled], [each(0), each(1)])
+        expect([all_chosen(sock) for sock in peeled], [DEFAULTS, each(1)])
         choose_all(peeled[0], 1, first)
         expect([all_chosen(sock) for sock in peeled], [each(1), each(1)])
-        expect(all_chosen(server), each(0))
+        expect(all_chosen(server), DEFAULTS)
         for sock in (*clients, *peeled, server):
             sock.close()
 
@@ -177,7 +179,7 @@ def cmt_of_future_current_and_all_associations() -> None:
         return [all_chosen(server, assoc) for assoc in ids]
 
     choose_all(server, 1, FUTURE)
-    expect(values(), [each(1), each(0), each(0)])
+    expect(values(), [each(1), DEFAULTS, DEFAULTS])
     choose_all(server, 0, FUTURE)
     choose_all(server, 1, CURRENT)
     expect(values(), [each(0), each(1), each(1)])
@@ -185,7 +187,7 @@ def cmt_of_future_current_and_all_associations() -> None:
     expect(values(), [each(0), each(0), each(1)])
     choose_all(server, 1, ALL)
     expect(values(), [each(1)] * 3)
-    expect([all_chosen(client) for client in clients], [each(0)] * 2)
+    expect([all_chosen(client) for client in clients], [DEFAULTS] * 2)
     expect({name: setting(name) for name in SETTINGS}, SETTINGS)
 
 
@@ -220,7 +222,7 @@ def cmt_of_unknown_associations_is_refused() -> None:
             refused(errno.EINVAL, chosen, server, assoc, number)
         for assoc in (CURRENT, ALL):  # more than one answer
             refused(errno.EINVAL, chosen, server, assoc, number)
-    expect([all_chosen(server), all_chosen(client)], [each(0)] * 2)
+    expect([all_chosen(server), all_chosen(client)], [DEFAULTS] * 2)
 
 
 def buffers_for_cmt_are_8_bytes_or_more() -> None:
@@ -230,7 +232,7 @@ def buffers_for_cmt_are_8_bytes_or_more() -> None:
             for size in (0, 4, 7):
                 refused(errno.EINVAL, sock.setsockopt, SCTP, number, value[:size])
                 refused(errno.EINVAL, option, sock, number, bytes(8), size)
-            expect(chosen(sock, option_name=number), 0)
+            expect(chosen(sock, option_name=number), DEFAULTS[number])
             sock.setsockopt(SCTP, number, value + bytes(50))
             expect(option(sock, number, bytes(50)), value)
 

@@ -127,7 +127,7 @@ def one_report_does_not_without_cmt() -> None:
 
 def sent_after_a_sack(count: int) -> int:
     """Messages of a path in slow start that a SACK for two of its packets lets go, if it says COUNT."""
-    peer = Peer(cmt="1", max_burst="0")
+    peer = Peer(cmt="1", cmt_scheduler="round-robin", max_burst="0")
     peer.say(30)
     one, other = [peer.number(one) for one in peer.messages(RTT_S) if one.path == 0][:2]
     expect((one, other), (1, 3))
