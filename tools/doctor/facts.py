@@ -8,7 +8,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path as File
@@ -200,20 +200,22 @@ def routes(found: Sequence[Association]) -> tuple[Route, ...]:
     return tuple(route(*pair) for pair in sorted(pairs)[:MOST_ROUTES])
 
 
-def invalid(ruleset: str, saved: str) -> tuple[str, ...]:
+def invalid(rules: str) -> tuple[str, ...]:
     """Lines of nft and iptables-save that drop what connection tracking calls INVALID."""
-    lines = [line.strip() for line in f"{ruleset}\n{saved}".splitlines()]
     nft = re.compile(r"ct state (\S*,)?\s*\{?[^}]*\binvalid\b.*\b(drop|reject)\b")
     iptables = re.compile(r"--(ct)?state \S*INVALID\S* .*-j (DROP|REJECT)")
-    return tuple(line for line in lines if nft.search(line) or iptables.search(line))
+    return lines_of(rules, lambda line: bool(nft.search(line) or iptables.search(line)))
 
 
-def nat(ruleset: str, saved: str) -> tuple[str, ...]:
+def lines_of(rules: str, wanted: Callable[[str], bool]) -> tuple[str, ...]:
+    return tuple(line for line in map(str.strip, rules.splitlines()) if wanted(line))
+
+
+def nat(rules: str) -> tuple[str, ...]:
     """Lines of nft and iptables-save that change addresses of packets that leave."""
-    lines = [line.strip() for line in f"{ruleset}\n{saved}".splitlines()]
     told = re.compile(r"\b(masquerade|snat to)\b|-j (MASQUERADE|SNAT)\b")
     # A rule for the addresses of containers does not concern the host's own.
-    return tuple(line for line in lines if told.search(line) and not re.search(r"saddr |-s ", line))
+    return lines_of(rules, lambda line: bool(told.search(line)) and not re.search(r"saddr |-s ", line))
 
 
 def configured(folders: Sequence[File]) -> tuple[tuple[str, str], ...]:
@@ -245,7 +247,7 @@ def look(local: Sequence[str], remote: Sequence[str], proc: File = File("/proc")
     live = associations(text_of(proc / "net/sctp/assocs"), text_of(proc / "net/sctp/remaddr"))
     every = (*given(local, remote), *live)
     tracked = (proc / "sys/net/netfilter/nf_conntrack_max").exists()
-    ruleset = (output("nft", "list", "ruleset"), output("iptables-save")) if tracked else ("", "")
+    rules = "\n".join((output("nft", "list", "ruleset"), output("iptables-save"))) if tracked else ""
     return Facts(
         settings=settings,
         others={name: text_of(proc / "sys" / name.replace(".", "/")) for name in OTHERS},
@@ -254,6 +256,6 @@ def look(local: Sequence[str], remote: Sequence[str], proc: File = File("/proc")
         links=links(output("ip", "-json", "address"), filters),
         associations=every,
         routes=routes(every),
-        invalid=invalid(*ruleset),
-        nat=nat(*ruleset),
+        invalid=invalid(rules),
+        nat=nat(rules),
     )

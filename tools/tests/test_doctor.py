@@ -98,8 +98,8 @@ def test_names_of_interfaces_to_containers(name: str, inner: bool) -> None:
     ],
 )
 def test_rules_that_drop_what_is_invalid(line: str, found: bool) -> None:
-    assert facts.invalid(line, "") == ((line,) if found else ())
-    assert names(replace(HEALTHY, invalid=facts.invalid("", line))) == ["conntrack-invalid"] * found
+    assert facts.invalid(line) == ((line,) if found else ())
+    assert names(replace(HEALTHY, invalid=facts.invalid(line))) == ["conntrack-invalid"] * found
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_rules_that_drop_what_is_invalid(line: str, found: bool) -> None:
     ],
 )
 def test_rules_that_change_addresses(line: str, found: bool) -> None:
-    assert facts.nat(line, "") == ((line,) if found else ())
+    assert facts.nat(line) == ((line,) if found else ())
 
 
 def test_files_of_settings(tmp_path: File) -> None:

@@ -122,12 +122,17 @@ class Manifest:
     plots: dict[str, Any] = field(default_factory=dict)
 
 
-def read(file: Path = FILE) -> Manifest:
-    """The manifest; raises LabError, one line, for what it should not say."""
+def toml_of(file: Path) -> dict[str, Any]:
+    """A file's content; raises LabError, one line, where it cannot be read."""
     try:
-        tree = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise LabError(f"{file}: cannot be read: {error}") from error
+
+
+def read(file: Path = FILE) -> Manifest:
+    """The manifest; raises LabError, one line, for what it should not say."""
+    tree = toml_of(file)
     at = At(str(file), "")
     refuse_unknown(tree, list(SECTIONS), at)
     figures = tree.get("figures", [])

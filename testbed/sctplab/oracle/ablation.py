@@ -16,7 +16,6 @@ is three per cent gained. It stays if the median is MEDIAN or one cell is CELL a
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from sctplab.errors import LabError
+from sctplab.evidence.manifest import toml_of
 from sctplab.measure.records import Run
 from sctplab.oracle.bench import Asked, run_set, specs_of
 from sctplab.oracle.series import series
@@ -76,10 +76,7 @@ class Row:
 
 def read(file: Path = FILE) -> dict[str, Rule]:
     """Name -> rule; raises LabError, one line, for what the file should not say."""
-    try:
-        tree = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise LabError(f"{file}: cannot be read: {error}") from error
+    tree = toml_of(file)
     at = At(str(file), "")
     refuse_unknown(tree, ["rules"], at)
     found = mapping(tree.get("rules", {}), at("rules"))

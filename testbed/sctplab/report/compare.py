@@ -42,6 +42,7 @@ WORST = 10
 SIDES = ("kernel", "variant", "base", "place")
 
 Key = tuple[str, tuple[Value, ...], tuple[tuple[str, Value], ...]]  # scenario, values of SIDES kept, factors
+Cells = dict[Key, dict[int, Run]]  # -> seed -> run
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +113,8 @@ def compare_runs(a: tuple[str, tuple[Run, ...]], b: tuple[str, tuple[Run, ...]])
     """The same of runs with a name."""
     (name_a, runs_a), (name_b, runs_b) = a, b
     values = {side: (_values(runs_a, side), _values(runs_b, side)) for side in SIDES}
-    kept = [side for side, (of_a, of_b) in values.items() if len(of_a) > 1 or len(of_b) > 1]
-    cells_a, cells_b = _cells(runs_a, kept), _cells(runs_b, kept)
-    names = _names([*cells_a, *cells_b])
-    matches = [Match(names[key], cells_a[key], cells_b[key]) for key in cells_a if key in cells_b]
+    cells_a, cells_b, names = _named_cells(runs_a, runs_b)
+    matches = _matches(cells_a, cells_b, names)
     if not matches:
         raise LabError(
             f"{name_a} and {name_b}: nothing to compare, no scenario with the same factors is in both"
@@ -142,11 +141,7 @@ def compare_runs(a: tuple[str, tuple[Run, ...]], b: tuple[str, tuple[Run, ...]])
 
 def changes(a: Sequence[Run], b: Sequence[Run]) -> dict[str, list[Change]]:
     """Name of a metric -> B / A of it in each cell that both have."""
-    kept = [side for side in SIDES if len(_values(a, side)) > 1 or len(_values(b, side)) > 1]
-    cells_a, cells_b = _cells(a, kept), _cells(b, kept)
-    names = _names([*cells_a, *cells_b])
-    matches = [Match(names[key], cells_a[key], cells_b[key]) for key in cells_a if key in cells_b]
-    return {shown.name: found for shown, _, found in _changes(matches)}
+    return {shown.name: found for shown, _, found in _changes(_matches(*_named_cells(a, b)))}
 
 
 def differences(a: Any, b: Any, at: str = "", apart: Sequence[str] = ("host",)) -> Iterator[str]:
@@ -311,9 +306,20 @@ def _listed(title: str, what: str, names: list[str]) -> list[str]:
     return [f"{title}: {len(names)} {what}", *(f"  {name}" for name in names[:MAX_LISTED]), *more]
 
 
-def _cells(runs: Sequence[Run], kept: list[str]) -> dict[Key, dict[int, Run]]:
+def _named_cells(a: Sequence[Run], b: Sequence[Run]) -> tuple[Cells, Cells, dict[Key, str]]:
+    """The cells of both, and how each is called."""
+    kept = [side for side in SIDES if len(_values(a, side)) > 1 or len(_values(b, side)) > 1]
+    cells_a, cells_b = _cells(a, kept), _cells(b, kept)
+    return cells_a, cells_b, _names([*cells_a, *cells_b])
+
+
+def _matches(cells_a: Cells, cells_b: Cells, names: dict[Key, str]) -> list[Match]:
+    return [Match(names[key], cells_a[key], cells_b[key]) for key in cells_a if key in cells_b]
+
+
+def _cells(runs: Sequence[Run], kept: list[str]) -> Cells:
     """Runs by what they are matched by, then by seed; in the order of scenario and factors."""
-    cells: dict[Key, dict[int, Run]] = {}
+    cells: Cells = {}
     for run in runs:
         key = (run.scenario, tuple(getattr(run, side) for side in kept), tuple(sorted(run.factors)))
         cells.setdefault(key, {})[run.seed] = run

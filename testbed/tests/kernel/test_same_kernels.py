@@ -12,16 +12,14 @@ from sctplab.run.identical import captures_differ, kernels_differ, run_captured
 from sctplab.spec import scenario
 from sctplab.spec.model import RunSpec
 from sctplab.spec.scenario import Choice
+from sctplab.stress import cost
 from tests.cmt_run import with_settings
 
 pytestmark = pytest.mark.kernel
 OFF = [name for name in scenario.names() if name.startswith("off-")]
 # The series' settings and as many of stock's, at their defaults: to write one takes a moment of virtual time.
-PROFILE = dict(
-    line.removeprefix("net.sctp.").split(" = ", 1)
-    for line in (ROOT / "sysctl/00-off.conf").read_text().splitlines()
-    if not line.startswith("#")
-)
+OFF_FILE = ROOT / "sysctl/00-off.conf"
+PROFILE = dict(word.split("=", 1) for word in cost.settings(OFF_FILE.read_text(), OFF_FILE.name))
 STOCKS_OWN = ("association_max_retrans", "hb_interval", "path_max_retrans", "pf_enable", "pf_retrans")
 STOCKS_OWN += ("rto_initial", "rto_max", "rto_min", "sack_timeout")
 DEFAULTS = {name: value for name, value in PROFILE.items() if name not in STOCKS_OWN}
