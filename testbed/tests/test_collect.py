@@ -75,6 +75,18 @@ def test_failover_counts_from_the_cut_to_the_first_message_sent_after_it() -> No
     assert collect.series(cut, result(log))["message_delay"] == [[1.9, 0.6], [2.1, 1.4], [2.2, 1.4]]
 
 
+def test_mean_and_percentile_of_logged_delays() -> None:
+    log = [
+        {"event": "message", "sent": 100 + n, "received": 101 + n, "delay_us": 1000 * n}
+        for n in range(200, 0, -1)
+    ]
+    found = measured(small_spec(), *log)
+    assert (found["mean_message_delay_s"], found["p99_message_delay_s"]) == (0.1005, 0.198)
+    alone = measured(small_spec(), log[0])
+    assert alone["mean_message_delay_s"] == alone["p99_message_delay_s"] == 0.2
+    assert not {"mean_message_delay_s", "p99_message_delay_s"} & measured(small_spec()).keys()
+
+
 def test_what_the_agent_saw_as_the_path_broke() -> None:
     raw = result([])
     paths = [{"address": where, "primary": where == "10.1.2.1"} for where in ("10.1.2.1", "10.2.2.1")]

@@ -24,6 +24,8 @@ any_spurious_failover   1 when there was one, else 0: the mean is the share of t
 times_dormant     how often all paths of a flow came to be unreachable together
 dormant_moves     how often data then went to another path (sender, SctpMpDormantMoves)
 max_message_delay_s     longest one-way delay of a message
+mean_message_delay_s, p99_message_delay_s     mean and 99th percentile (nearest rank) of these delays;
+                  only where messages were logged
 max_gap_s               longest time in which nothing was delivered
 wire_mbit.PATH    what left the middle towards the receiver, headers included, / transfer_s
 wire_mbit.BOTTLENECK    what left the bottleneck in that direction, all flows, / transfer_s
@@ -37,6 +39,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
 from sctplab.measure.capture import Chunk
@@ -304,13 +307,17 @@ def sender_events(flow: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def delays(spec: RunSpec, result: dict[str, Any], flow: dict[str, Any]) -> dict[str, float]:
-    """max_message_delay_s, max_gap_s, and failover_s when messages were logged and a path broke."""
+    """max_message_delay_s, max_gap_s; of logged messages also mean, p99 and, if a path broke, failover_s."""
     receiver = result_of(flow["receiver"])
     found: dict[str, float] = {
         name: receiver[name] for name in ("max_message_delay_s", "max_gap_s") if name in receiver
     }
     breaks = [event.at_s for event in spec.events if event.action in BREAKING]
     log = messages(flow)
+    if log:
+        each = sorted(item["delay_us"] / 1e6 for item in log)
+        found["mean_message_delay_s"] = fmean(each)
+        found["p99_message_delay_s"] = each[-(-len(each) * 99 // 100) - 1]
     if breaks and log:
         moment = result["start_t"] + min(breaks)
         after = [item["received"] for item in log if item["sent"] > moment]
