@@ -15,6 +15,7 @@ static const char *const rtx_policies[] = {
 static const char *const schedulers[] = { "round-robin", "primary-first", "lowest-rtt" };
 static const char *const dormant_policies[] = { "kernel", "hop", "primary", "last" };
 static const char *const sacks[] = { "standard", "delayed", "per-path" };
+static const char *const detections[] = { "rack", "missing-reports" };
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define ONE_OF(array) ((array)[below(COUNT(array))])
@@ -119,6 +120,7 @@ void draw_settings(void)
 	setting("cmt_scheduler", ONE_OF(schedulers));
 	setting("dormant_policy", ONE_OF(dormant_policies));
 	setting("cmt_sack", ONE_OF(sacks));
+	setting("cmt_loss_detection", ONE_OF(detections));
 	setting_number("multiple_fast_rtx", chance(70));
 	setting_number("failover_heartbeat", chance(70));
 	setting_number("cmt_split_fast_rtx", chance(50));
@@ -154,6 +156,9 @@ void wild_setting(void)
 		break;
 	case 4:
 		setting("cmt_sack", ONE_OF(sacks));
+		break;
+	case 5:
+		setting("cmt_loss_detection", ONE_OF(detections));
 		break;
 	default:
 		setting_number(ONE_OF(numbers), chance(50) ? below(10) : extreme());

@@ -137,7 +137,7 @@ def test_a_message_now_and_then_is_as_fast_as_the_shortest_path(
     assert seen.record["flows"][0]["receiver"]["p95_message_delay_s"] < 0.012
 
 
-@pytest.mark.parametrize("buffer_kb", [64, 16384])
+@pytest.mark.parametrize("buffer_kb", [64, 1024])
 def test_a_path_that_is_slow_makes_no_transfer_slower(buffer_kb: int, lab: Lab) -> None:
     """It is left alone towards the end, and where buffers have no room for what its data waits for.
 
@@ -152,7 +152,11 @@ def test_a_path_that_is_slow_makes_no_transfer_slower(buffer_kb: int, lab: Lab) 
 
 
 def unlike(split: str) -> RunSpec:
-    return spec(paths(5, 200, rate_mbit=RATE), bulk(1.5), {"cmt_split_fast_rtx": split})
+    return spec(
+        paths(5, 200, rate_mbit=RATE),
+        bulk(1.5),
+        {"cmt_loss_detection": "missing-reports", "cmt_split_fast_rtx": split},
+    )
 
 
 def test_delays_that_differ_cause_no_retransmission(lab: Lab) -> None:
@@ -208,19 +212,22 @@ def last_but_two_lost() -> RunSpec:
 
 
 def test_a_loss_near_the_end_waits_for_no_timeout(lab: Lab) -> None:
-    """A single packet follows on its path, and one on the other."""
+    """Two packets follow, one on each path; a probe may ask for the very last."""
     seen = lab.see(last_but_two_lost())
-    assert seen.sent_again == 1 == seen.counter("SctpMpEarlyRtx")
+    lost, *probes = seen.again
+    assert seen.counter("SctpMpRackLost") == 1 and len(probes) == seen.counter("SctpMpLossProbes") <= 1
+    (first,) = (one for one in seen.new if one.tsn == lost.tsn)
+    assert lost.path == first.path and (lost.time_ns - first.time_ns) / 1e9 < 4 * ROUND_TRIP_S
     assert seen.record["metrics"]["t3_timeouts"] == 0
 
 
 def test_a_retransmission_asks_for_a_sack_at_once(lab: Lab) -> None:
     """It closes the only gap, so the receiver would wait for a second packet."""
     seen = lab.see(last_but_two_lost())
-    (again,) = seen.again
+    again = seen.again[0]
     assert again.flags & I_BIT
-    late = [one for one in seen.at["host1"] if one.kind == "SACK" and one.time_ns > again.time_ns]
-    assert late[0].cum_tsn == len(seen.new) and late[0].time_ns - again.time_ns < ROUND_TRIP_S * 1e9
+    late = [one for one in seen.at["host1"] if one.kind == "SACK" and (one.cum_tsn or 0) >= again.tsn]
+    assert late[0].time_ns - again.time_ns < ROUND_TRIP_S * 1e9
 
 
 SACK_DELAY_S = 0.2
@@ -250,16 +257,16 @@ def test_a_loss_at_the_very_end_waits_for_no_timeout(rtx_policy: str, lab: Lab) 
 
 
 def test_a_probe_whose_answer_would_come_after_the_timeout_is_not_sent(lab: Lab) -> None:
-    """The round trip is 0.6 s, RTO.Min 1 s. The last packet of either path holds two messages."""
+    """The round trip is 0.6 s, RTO.Min 1 s."""
     seen = lab.see(last_lost(300, sent_s=3.67))
     assert seen.counter("SctpMpLossProbes") == 0
-    assert seen.sent_again == 4
+    assert [one.tsn for one in seen.again] == [one.tsn for one in seen.new if seen.seconds(one) > 3.67]
     assert seen.record["metrics"]["t3_timeouts"] > 0
 
 
 def test_the_answer_to_a_probe_tells_of_all_that_was_lost_before_it(lab: Lab) -> None:
     """All that is on its way over both paths: one probe for each, and the shorter path takes the SACK."""
-    seen = lab.see(short_queues(*blackout(1.48, for_s=0.16)))
+    seen = lab.see(short_queues(*blackout(1.44, for_s=0.16)))
     assert seen.counter("SctpMpLossProbes") == 2 and seen.record["metrics"]["t3_timeouts"] == 0
     probe, *others = (one for one in seen.again if one.path == "path2")
     assert len(others) > 10
@@ -334,7 +341,7 @@ def test_no_tsn_leaves_that_is_too_far_ahead_for_the_receiver(lab: Lab) -> None:
     """
     flow = Flow("main", duration_s=1.6, message_b=40, sndbuf_kb=8192)
     events = (Event(0.5, "cut", "path1"), Event(1, "heal", "path1"))
-    seen = lab.see(spec(paths(10, 15, rate_mbit=2.5), flow, TURNS, events=events))
+    seen = lab.see(spec(paths(10, 40, rate_mbit=2.5), flow, TURNS, events=events))
     ahead = acked = 0
     for _, group in bursts(list(seen.at["host1"])):
         acked = max([acked, *(one.cum_tsn or 0 for one in group if one.kind == "SACK")])

@@ -52,7 +52,16 @@ def test_patched_with_defaults_sends_what_stock_sends(name: str, bench: runner.B
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"cmt_split_fast_rtx": "0", "cmt_scheduler": "primary-first"}], ids=["defaults", "idle"]
+    "more",
+    [
+        {},
+        {
+            "cmt_split_fast_rtx": "0",
+            "cmt_loss_detection": "missing-reports",
+            "cmt_scheduler": "primary-first",
+        },
+    ],
+    ids=["defaults", "idle"],
 )
 def test_what_is_written_means_nothing_while_cmt_is_0(
     more: dict[str, str], bench: runner.Bench, tmp_path: Path

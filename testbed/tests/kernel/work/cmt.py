@@ -49,7 +49,7 @@ OPTIONS = {
 Values = dict[int, int]  # by option
 DEFAULTS: Values = {0x1200: 0, 0x1201: 0, 0x1283: SCHEDULERS.index("lowest-rtt")}
 SETTINGS = {name: values[DEFAULTS[number]] for number, (name, values) in OPTIONS.items()}
-SETTINGS["cmt_split_fast_rtx"] = "1"
+SETTINGS |= {"cmt_split_fast_rtx": "1", "cmt_loss_detection": "rack"}
 
 
 def all_chosen(sock: socket.socket, assoc: int = FUTURE) -> Values:
@@ -111,16 +111,25 @@ def names_of_cmt_are_accepted_and_no_others() -> None:
             expect(setting(name), values[-1])
 
 
+def a_loss_detection_has_one_of_two_names() -> None:
+    for kept in ("missing-reports", "rack", "missing-reports"):
+        write("cmt_loss_detection", kept + "\n")
+        for text in ("\n", "rac", "racks", "Rack", " rack", "1", "x" * 100):
+            refused(errno.EINVAL, write, "cmt_loss_detection", text)
+            expect(setting("cmt_loss_detection"), kept)
+
+
 def settings_of_cmt_are_of_the_namespace() -> None:
     home = os.open("/proc/self/ns/net", os.O_RDONLY)
     write_all(1)
     write("cmt_split_fast_rtx", "0")
+    write("cmt_loss_detection", "missing-reports")
     namespace()
     expect({name: setting(name) for name in SETTINGS}, SETTINGS)
     expect(all_chosen(one_to_one()), DEFAULTS)
     assert LIBC.setns(home, CLONE_NEWNET) == 0
     os.close(home)
-    expect([setting(name) for name in SETTINGS], ["1", "delayed", "primary-first", "0"])
+    expect([setting(name) for name in SETTINGS], ["1", "delayed", "primary-first", "0", "missing-reports"])
     expect(all_chosen(one_to_one()), each(1))
 
 
@@ -304,6 +313,7 @@ CASES: dict[str, list[Callable[[], None]]] = {
         cmt_is_off_by_default,
         list_of_schedulers_is_read_only,
         switches_of_cmt_are_0_or_1,
+        a_loss_detection_has_one_of_two_names,
         names_of_cmt_are_accepted_and_no_others,
         settings_of_cmt_are_of_the_namespace,
         a_socket_keeps_its_settings_of_cmt,

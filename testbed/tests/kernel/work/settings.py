@@ -51,7 +51,7 @@ COUNTERS = {
     "DormantMoves",
     "CmtChunks",
     "StaleSacks",
-    "EarlyRtx",
+    "RackLost",
     "LossProbes",
     "SchedWaits",
     "SentAhead",
