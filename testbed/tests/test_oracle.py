@@ -83,6 +83,7 @@ def test_a_set_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "set.toml").write_text(TINY)
     assert {spec.variant for spec in bench.specs_of(str(tmp_path / "set.toml"))["one"]} == {
         "sharing",
+        "sharing-rack",
         "sharing-no-split",
     }
 
