@@ -137,9 +137,9 @@ def test_a_message_now_and_then_is_as_fast_as_the_shortest_path(
     assert seen.record["flows"][0]["receiver"]["p95_message_delay_s"] < 0.012
 
 
-@pytest.mark.parametrize("buffer_kb", [64, 1024])
+@pytest.mark.parametrize("buffer_kb", [64, 1024, 16384])
 def test_a_path_that_is_slow_makes_no_transfer_slower(buffer_kb: int, lab: Lab) -> None:
-    """It is left alone towards the end, and where buffers have no room for what its data waits for.
+    """It is left alone where buffers have no room for what its data waits for; the largest have.
 
     At the start nothing is known of it, and the packets of its first window may be waited for.
     """
@@ -148,7 +148,7 @@ def test_a_path_that_is_slow_makes_no_transfer_slower(buffer_kb: int, lab: Lab) 
     flow = bulk(2, sndbuf_kb=buffer_kb, rcvbuf_kb=buffer_kb)
     alone, both = (lab.see(spec(Topology(some), flow)) for some in ((fast,), (fast, slow)))
     assert both.record["metrics"]["transfer_s"] < alone.record["metrics"]["transfer_s"] + first_s
-    assert both.counter("SctpMpSchedWaits") > 0
+    assert both.counter("SctpMpSchedWaits") > 0 or buffer_kb == 16384
 
 
 def unlike(split: str) -> RunSpec:
