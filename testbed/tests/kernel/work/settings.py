@@ -51,6 +51,7 @@ COUNTERS = {
     "DormantMoves",
     "CmtChunks",
     "StaleSacks",
+    "CutsUndone",
     "RackLost",
     "LossProbes",
     "SchedWaits",
