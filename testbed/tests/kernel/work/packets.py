@@ -142,6 +142,66 @@ def a_window_grows_by_both_packets_that_a_sack_is_for() -> None:
     expect(two, sent_after_a_sack(1) + 1)
 
 
+def served(peer: Peer, done: int, messages: int) -> int:
+    """Messages that are acknowledged one by one as they come, so that windows grow; number of the last."""
+    peer.say(messages)
+    last = done
+    while last < done + messages:
+        for one in peer.messages(RTT_S):
+            last = max(last, peer.number(one))
+            peer.sack(one.path, last)
+    return last
+
+
+def window_after_a_late_packet(twice: bool, overtaken: bool = False) -> int:
+    """Messages that path 0 is sent at once, after a message of it was retransmitted that was only late.
+
+    TWICE: the peer says that it has got it twice; OVERTAKEN: in a SACK that another one has overtaken.
+    """
+    peer = Peer(cmt="1", cmt_scheduler="round-robin", max_burst="0")
+    done = served(peer, measured(peer), 60)
+    peer.say(20)
+    sent = peer.messages(RTT_S)
+    late = min(peer.number(one) for one in sent if one.path == 0)
+    last = done + len(sent)
+    peer.sack(0, late - 1, (late + 1, last))
+    (again,) = peer.messages(2 * RTT_S)
+    expect((again.path, peer.number(again)), (0, late))
+    listed = (late,) if twice else ()
+    if overtaken:
+        peer.sack(0, last)
+        peer.sack(0, last - 1, (last, last), twice=listed)
+    else:
+        peer.sack(0, last, twice=listed)
+    for path in (0, 1):  # a message each, so that one more SACK comes over path 0
+        peer.say(1)
+        last += len(peer.messages(RTT_S))
+        peer.sack(path, last)
+    peer.say(60)
+    return paths(peer.messages(HEARD_S)).count(0)
+
+
+def a_cut_for_a_packet_that_was_late_is_undone() -> None:
+    cut = window_after_a_late_packet(twice=False)
+    namespace()
+    undone = window_after_a_late_packet(twice=True)
+    namespace()
+    expect(undone, window_after_a_late_packet(twice=True, overtaken=True))
+    assert undone >= 2 * cut - 1, (undone, cut)
+
+
+def a_packet_that_overtakes_others_makes_none_of_them_lost() -> None:
+    """Seven packets that each need a round trip; the eighth is there at once."""
+    peer = Peer(cmt="1", cmt_scheduler="round-robin", max_burst="0")
+    done = served(peer, measured(peer), 60)
+    peer.say(8)
+    sent = [one for one in peer.messages(RTT_S / 4) if one.path == 0]
+    first, last = peer.number(sent[0]), peer.number(sent[-1])
+    expect((first > done, last > first), (True, True))
+    peer.sack(0, first - 1, (last, last))
+    expect(numbers(peer, peer.messages(RTT_S * 3 / 4)), [])
+
+
 def dormant_paths(policy: str) -> list[int]:
     """Where the socket tries when nothing has answered for two timeouts."""
     limits = {"path_max_retrans": "0", "association_max_retrans": "12", "rto_max": "1000"}
@@ -213,6 +273,8 @@ CASES: list[Callable[[], None]] = [
     one_report_does_when_no_more_will_come,
     one_report_does_not_without_cmt,
     a_window_grows_by_both_packets_that_a_sack_is_for,
+    a_cut_for_a_packet_that_was_late_is_undone,
+    a_packet_that_overtakes_others_makes_none_of_them_lost,
     a_dormant_association_hops,
     a_dormant_association_stays_on_the_primary_path,
     acknowledged_data_brings_back_a_potentially_failed_path,

@@ -168,11 +168,18 @@ class Peer:
         self.next_tsn += 1
 
     def sack(
-        self, path: int, received: int, *blocks: tuple[int, int], window: int = 1 << 20, flags: int = 0
+        self,
+        path: int,
+        received: int,
+        *blocks: tuple[int, int],
+        window: int = 1 << 20,
+        flags: int = 0,
+        twice: tuple[int, ...] = (),
     ) -> None:
-        """RECEIVED messages in order, and those of BLOCKS; messages count from 1, and each has a TSN."""
-        body = struct.pack("!IIHH", self.first - 1 + received, window, len(blocks), 0)
+        """RECEIVED messages in order, those of BLOCKS, and TWICE; messages count from 1, and each has a TSN."""
+        body = struct.pack("!IIHH", self.first - 1 + received, window, len(blocks), len(twice))
         body += b"".join(struct.pack("!HH", low - received, high - received) for low, high in blocks)
+        body += b"".join(struct.pack("!I", self.first - 1 + number) for number in twice)
         self.send(path, Chunk(SACK, flags, body))
 
     def number(self, heard: Heard) -> int:
