@@ -176,7 +176,7 @@ class Peer:
         flags: int = 0,
         twice: tuple[int, ...] = (),
     ) -> None:
-        """RECEIVED messages in order, those of BLOCKS, and TWICE; messages count from 1, and each has a TSN."""
+        """RECEIVED messages in order, BLOCKS, and TWICE as duplicates; all count from 1, a TSN each."""
         body = struct.pack("!IIHH", self.first - 1 + received, window, len(blocks), len(twice))
         body += b"".join(struct.pack("!HH", low - received, high - received) for low, high in blocks)
         body += b"".join(struct.pack("!I", self.first - 1 + number) for number in twice)
