@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """What git has of the tree: the top level is fixed, and nothing points out of it."""
 
-import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from sctpkernel.git import git
+from sctpkernel.paths import ROOT
+
 FILES = {".gitignore", "Kconfig.fragment", "LICENSE", "Makefile", "README.md"}
 FOLDERS = {".ci", "Documentation", "patches", "sysctl", "testbed", "tools"}
 SYMBOLIC_LINK = "120000"
@@ -12,8 +13,7 @@ SYMBOLIC_LINK = "120000"
 
 def tracked() -> list[tuple[str, Path]]:
     """(mode, path in the tree) of every file."""
-    command = ["git", "-C", str(ROOT), "ls-files", "--stage", "-z"]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+    lines = git(ROOT, "ls-files", "--stage", "-z").split("\0")
     return [(line.split()[0], Path(line.split("\t", 1)[1])) for line in lines if line]
 
 

@@ -30,6 +30,7 @@ from options import (
     peel_off,
     refused,
     setting,
+    shown_counters,
     write,
 )
 from thresholds import ADDR_PARAMS, BINDX_ADD, address
@@ -248,9 +249,7 @@ def buffers_for_cmt_are_8_bytes_or_more() -> None:
 
 def control_chunks() -> int:
     """Sent by all sockets of the namespace."""
-    with open("/proc/net/sctp/snmp", encoding="ascii") as table:
-        counters = dict(line.split() for line in table)
-    return int(counters["SctpOutCtrlChunks"])
+    return shown_counters()["SctpOutCtrlChunks"]
 
 
 def a_peer_with_many_addresses_is_not_asked_at_all_of_them_at_once() -> None:

@@ -55,6 +55,12 @@ def write(name: str, value: str) -> None:
         os.close(handle)
 
 
+def shown_counters() -> dict[str, int]:
+    """SCTP's, of the namespace."""
+    with open("/proc/net/sctp/snmp", encoding="ascii") as table:
+        return {name: int(value) for name, value in (line.split() for line in table)}
+
+
 def option(sock: socket.socket, name: int, value: bytes, size: int | None = None) -> bytes:
     """getsockopt() with VALUE in the buffer, said to have SIZE bytes; the socket module cannot do that."""
     buffer = ctypes.create_string_buffer(value, max(len(value), 1))

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from cases import outcome
-from options import expect, namespace
+from options import expect, namespace, shown_counters
 from peer import ABORT, HEARTBEAT, IMMEDIATE, SACK, Heard, Peer
 
 LIMIT_S = 120  # of a case, in virtual time
@@ -177,6 +177,8 @@ def window_after_a_late_packet(twice: bool, overtaken: bool = False) -> int:
         peer.say(1)
         last += len(peer.messages(RTT_S))
         peer.sack(path, last)
+    peer.listen(HEARD_S)
+    expect(shown_counters()["SctpMpCutsUndone"], int(twice))
     peer.say(60)
     return paths(peer.messages(HEARD_S)).count(0)
 

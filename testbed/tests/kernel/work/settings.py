@@ -35,6 +35,7 @@ from options import (
     peel_off,
     refused,
     setting,
+    shown_counters,
     write,
 )
 
@@ -250,9 +251,9 @@ def long_buffer_is_taken() -> None:
 
 
 def counters_are_there_and_0() -> None:
-    lines = dict(line.split() for line in read(f"{NET}/sctp/snmp").splitlines())
-    shown = {name.removeprefix("SctpMp"): value for name, value in lines.items() if name.startswith("SctpMp")}
-    expect(shown, dict.fromkeys(COUNTERS, "0"))
+    found = shown_counters()
+    shown = {name.removeprefix("SctpMp"): value for name, value in found.items() if name.startswith("SctpMp")}
+    expect(shown, dict.fromkeys(COUNTERS, 0))
 
 
 def option_is_unknown_to_stock() -> None:
