@@ -261,6 +261,7 @@ def test_a_probe_whose_answer_would_come_after_the_timeout_is_not_sent(lab: Lab)
     seen = lab.see(last_lost(300, sent_s=3.67))
     assert seen.counter("SctpMpLossProbes") == 0
     assert {one.tsn for one in seen.again} == {one.tsn for one in seen.new if seen.seconds(one) > 3.67}
+    assert len({(one.tsn, one.path) for one in seen.again}) == len(seen.again)
     assert seen.record["metrics"]["t3_timeouts"] > 0
 
 
