@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """What single patches do on the wire, a peer led by the hand: a case per sentence. Standard library only."""
 
+import struct
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 from cases import outcome
 from options import expect, namespace, shown_counters
-from peer import ABORT, HEARTBEAT, IMMEDIATE, SACK, Heard, Peer
+from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, SACK, SCTP, Heard, Peer
 
 LIMIT_S = 120  # of a case, in virtual time
 RTT_S = 0.02
@@ -15,6 +16,7 @@ RTO_S = 1.0
 HB_INTERVAL_S = 30
 LIMIT = 5  # of timeouts, for the association
 HEARD_S = 0.01  # what the socket answers at once has come by then
+DEFAULT_PRINFO, PR_SCTP_RTX = 114, 0x20
 COUNT_SHIFT = 6  # of the packets a SACK is for, in its flags
 
 
@@ -265,6 +267,115 @@ def probes_of_a_dead_path_end_no_association_whose_other_works() -> None:
     expect(paths(peer.messages(RTT_S)), [1])
 
 
+def suspecting(**settings: str) -> tuple[Peer, int]:
+    """A peer whose answers have all taken a round trip, and how many messages it has got."""
+    peer = Peer(failover_suspect="1", **settings)
+    return peer, measured(peer, 16)
+
+
+def an_overdue_message_is_copied_and_its_path_asked() -> None:
+    peer, done = suspecting()
+    peer.say(1)
+    heard = peer.listen(RTO_S / 2)
+    first, copy = (one for one in heard if one.chunk.kind == DATA)
+    expect((first.path, copy.path), (0, 1))
+    expect((peer.number(first), peer.number(copy)), (done + 1, done + 1))
+    expect(copy.chunk.flags & IMMEDIATE, IMMEDIATE)
+    assert RTT_S < copy.at_s - first.at_s < 2 * RTT_S, copy.at_s - first.at_s
+    expect([one.path for one in heard if one.chunk.kind == HEARTBEAT], [0])
+    expect(shown_counters()["SctpMpSuspects"], 1)
+    peer.sack(1, done + 1)
+    peer.say(1)
+    expect(paths(peer.messages(RTT_S)), [0])
+    expect(shown_counters()["SctpMpSuspectsMoved"], 0)
+
+
+def nothing_is_copied_without_the_setting() -> None:
+    peer = Peer()
+    measured(peer, 16)
+    peer.say(1)
+    expect(paths(peer.messages(RTO_S / 2)), [0])
+
+
+def a_path_that_stays_silent_is_left_once_a_copy_is_answered() -> None:
+    peer, done = suspecting()
+    peer.silent = {0}
+    peer.say(1)
+    expect(paths(peer.messages(2 * RTT_S)), [0, 1])
+    peer.sack(1, done + 1)
+    peer.listen(2 * RTT_S)
+    peer.say(1)
+    expect(paths(peer.messages(RTT_S)), [1])
+    expect(shown_counters()["SctpMpSuspectsMoved"], 1)
+
+
+def a_path_is_not_left_while_no_copy_is_answered() -> None:
+    peer, done = suspecting()
+    peer.silent = {0, 1}
+    peer.say(1)
+    expect(paths(peer.messages(5 * RTT_S)), [0, 1])
+    peer.say(1)
+    expect(paths(peer.messages(HEARD_S)), [0, 1])
+    expect(shown_counters()["SctpMpSuspectsMoved"], 0)
+
+
+def an_answer_over_the_path_itself_clears_it() -> None:
+    """The receiver answers where data came from, so it was not the copy."""
+    peer, done = suspecting()
+    peer.silent = {0}
+    peer.say(1)
+    expect(paths(peer.messages(2 * RTT_S)), [0, 1])
+    peer.sack(0, done + 1)
+    peer.listen(3 * RTT_S)
+    peer.say(1)
+    expect(paths(peer.messages(HEARD_S)), [0])
+
+
+def waited_for_a_copy_s(peer: Peer) -> float:
+    peer.say(1)
+    first, copy = peer.messages(RTO_S / 2)
+    expect((first.path, copy.path), (0, 1))
+    return copy.at_s - first.at_s
+
+
+def a_needless_copy_makes_the_next_wait_longer() -> None:
+    peer, done = suspecting()
+    before = waited_for_a_copy_s(peer)
+    peer.sack(1, done + 1, twice=(done + 1,))
+    peer.listen(RTT_S)
+    after = waited_for_a_copy_s(peer)
+    assert RTT_S / 8 < after - before < RTT_S / 2, (before, after)
+
+
+def a_needed_copy_makes_no_wait_longer() -> None:
+    peer, done = suspecting()
+    before = waited_for_a_copy_s(peer)
+    peer.sack(1, done + 1)
+    peer.listen(RTT_S)
+    after = waited_for_a_copy_s(peer)
+    assert after - before < RTT_S / 8, (before, after)
+
+
+def no_more_is_copied_at_once_than_a_burst() -> None:
+    peer, done = suspecting(max_burst="2")
+    done = served(peer, done, 60)
+    peer.silent = {0}
+    peer.say(20)
+    heard = peer.messages(3 * RTT_S)
+    copies = [one for one in heard if one.path == 1]
+    assert paths(heard).count(0) > 2, paths(heard)
+    expect(len(copies), 2)
+    expect(peer.number(copies[0]), done + 1)
+
+
+def what_may_be_sent_so_often_only_is_not_copied() -> None:
+    """RFC 7496 4.1: no more than one retransmission."""
+    peer, _ = suspecting(prsctp_enable="1")
+    peer.sock.setsockopt(SCTP, DEFAULT_PRINFO, struct.pack("=iIH2x", 0, 1, PR_SCTP_RTX))
+    peer.say(1)
+    expect(paths(peer.messages(RTO_S / 2)), [0])
+
+
 CASES: list[Callable[[], None]] = [
     delayed_sacks_take_the_paths_in_turn,
     a_sack_says_how_many_packets_it_is_for,
@@ -282,6 +393,15 @@ CASES: list[Callable[[], None]] = [
     acknowledged_data_brings_back_a_potentially_failed_path,
     acknowledged_data_brings_no_path_back_without_a_policy,
     probes_of_a_dead_path_end_no_association_whose_other_works,
+    an_overdue_message_is_copied_and_its_path_asked,
+    nothing_is_copied_without_the_setting,
+    a_path_that_stays_silent_is_left_once_a_copy_is_answered,
+    a_path_is_not_left_while_no_copy_is_answered,
+    an_answer_over_the_path_itself_clears_it,
+    a_needless_copy_makes_the_next_wait_longer,
+    a_needed_copy_makes_no_wait_longer,
+    no_more_is_copied_at_once_than_a_burst,
+    what_may_be_sent_so_often_only_is_not_copied,
 ]
 
 
