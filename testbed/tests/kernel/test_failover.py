@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sctplab.run import runner
 from sctplab.spec import scenario
-from sctplab.spec.model import RunSpec
+from sctplab.spec.model import Event, HostSettings, RunSpec
 from sctplab.spec.scenario import Choice
 
 pytestmark = pytest.mark.kernel
@@ -23,8 +23,11 @@ RTT_S = 2 * ONE_WAY_S
 RTO_S, RTO_INITIAL_S = 1.0, 3.0
 SACK_DELAY_S = 0.2
 HB_INTERVAL_S = 30.0
+PROBE_S = 0.22  # the longest from one probe of failover_return to the next
+WALK_S = 0.2  # the shortest from one look at all paths of failover_link to the next
 TICK_S = 0.01
 SIDES = ["from-host1", "from-host2"]
+UNDONE = {"carrier-down": "carrier-up", "address-del": "address-add"}
 TOWARDS_RECEIVER = list(zip(SIDES, ["forward", "reverse"], strict=True))
 TOWARDS_SENDER = list(zip(SIDES, ["reverse", "forward"], strict=True))
 
@@ -48,13 +51,23 @@ def bench() -> Iterator[runner.Bench]:
 
 @pytest.fixture
 def measure(bench: runner.Bench, tmp_path: Path) -> Any:
-    """Runs a cell of a scenario until END_S and gives its record."""
+    """Runs a cell of a scenario until END_S, with MORE events, and gives its record."""
 
-    def run(name: str, variant: str, end_s: float, kernel: str = "patched", **factors: Any) -> dict[str, Any]:
+    def run(
+        name: str,
+        variant: str,
+        end_s: float,
+        kernel: str = "patched",
+        more: tuple[Event, ...] = (),
+        flow: dict[str, Any] | None = None,
+        settings: dict[str, str] | None = None,
+        **factors: Any,
+    ) -> dict[str, Any]:
         found = scenario.load(scenario.find(name))
         given = {key: (value,) for key, value in factors.items()}
         specs = scenario.expand(found, given, Choice(kernels=(kernel,), repeat=1))
-        spec = shortened(next(spec for spec in specs if spec.variant == variant), end_s)
+        spec = shortened(next(spec for spec in specs if spec.variant == variant), end_s, flow or {})
+        spec = replace(with_more_settings(spec, settings or {}), events=spec.events + more)
         made = runner.perform(runner.Job(spec, tmp_path / "record.json", tmp_path / "pcap"), bench)
         assert (made["status"], made["reason"]) == ("ok", "")
         return made
@@ -62,8 +75,13 @@ def measure(bench: runner.Bench, tmp_path: Path) -> Any:
     return run
 
 
-def shortened(spec: RunSpec, end_s: float) -> RunSpec:
-    return replace(spec, flows=tuple(replace(flow, duration_s=end_s) for flow in spec.flows))
+def shortened(spec: RunSpec, end_s: float, changed: dict[str, Any]) -> RunSpec:
+    return replace(spec, flows=tuple(replace(flow, duration_s=end_s, **changed) for flow in spec.flows))
+
+
+def with_more_settings(spec: RunSpec, settings: dict[str, str]) -> RunSpec:
+    more = {f"net.sctp.{name}": value for name, value in settings.items()}
+    return replace(spec, sysctl=HostSettings(spec.sysctl.host1 | more, spec.sysctl.host2 | more))
 
 
 def longest(made: dict[str, Any]) -> float:
@@ -165,3 +183,70 @@ def test_an_outage_shorter_than_the_timeout_is_no_failover(measure: Any) -> None
     made = measure("failover-return", "failover-heartbeat", 15, pmr=0, heal_s=10.5)
     assert made["metrics"]["return_s"] <= INTERVAL_S
     assert made["metrics"]["t3_timeouts"] == 0
+
+
+@pytest.mark.parametrize("at_s", [CUT_S, CUT_S + 0.007, CUT_S + 0.0131])
+@pytest.mark.parametrize("action", UNDONE)
+def test_a_carrier_or_address_that_the_host_heeds_takes_no_time(
+    action: str, at_s: float, measure: Any
+) -> None:
+    made = measure("failover-link", "failover-link", 15, action=action, at_s=at_s)
+    assert longest(made) <= ONE_WAY_S + TICK_S
+    assert made["metrics"]["t3_timeouts"] == 0
+    assert made["counters"]["host1"]["SctpMpLinkFailures"] == 1
+
+
+@pytest.mark.parametrize("action", UNDONE)
+def test_it_is_asked_when_the_carrier_or_address_is_back(action: str, measure: Any) -> None:
+    """The routes of an address are added after it, so it takes a second look."""
+    back = Event(CUT_S + 20, UNDONE[action], "path1", host="host1")
+    made = measure("failover-link", "failover-link", 32, more=(back,), action=action)
+    look_s = WALK_S if action == "address-del" else 0
+    assert made["metrics"]["return_s"] <= look_s + RTT_S + INTERVAL_S + 2 * TICK_S
+    assert longest(made) <= ONE_WAY_S + TICK_S
+
+
+@pytest.mark.parametrize("action", UNDONE)
+def test_a_bulk_transfer_over_both_paths_goes_on_over_the_other(action: str, measure: Any) -> None:
+    """The queues hold 20 packets of 1500 bytes, 24 ms at 10 Mbit/s."""
+    made = measure(
+        "failover-link",
+        "failover-link",
+        13,
+        flow={"message_b": 1400, "interval_ms": 0},
+        settings={"cmt": "1"},
+        queue_pkts=20,
+        action=action,
+    )
+    assert made["metrics"]["max_gap_s"] <= 4 * (RTT_S + 0.024) + 2 * TICK_S
+
+
+@pytest.mark.parametrize(
+    ("action", "settings"),
+    [("carrier-down", {}), ("carrier-down", {"failover_return": "1"}), ("address-del", {"cmt": "1"})],
+    ids=["one", "return", "cmt"],
+)
+def test_an_association_outlives_a_path_that_flaps(
+    action: str, settings: dict[str, str], measure: Any
+) -> None:
+    """A hundred times a second for five seconds. The record is "ok" only if every message arrived once."""
+    flaps = [
+        Event(CUT_S + number / 200, one, "path1", host="host1")
+        for number, one in enumerate([UNDONE[action], action] * 500, start=1)
+    ]
+    last = replace(flaps[-1], at_s=flaps[-1].at_s + 0.005, action=UNDONE[action])
+    made = measure(
+        "failover-link", "failover-link", 25, more=(*flaps, last), settings=settings, action=action
+    )
+    assert longest(made) <= latest(RTO_S) + ONE_WAY_S
+    failures = made["counters"]["host1"]["SctpMpLinkFailures"]
+    assert 1 <= failures <= 5 / WALK_S
+
+
+@pytest.mark.parametrize("variant", ["failover-return", "with-heartbeat", "cmt"])
+@pytest.mark.parametrize(("outage_s", "pmr"), [(2.5, 0), (5.013, 5), (60.007, 0), (600.003, 5)])
+def test_new_data_is_back_at_once(outage_s: float, pmr: int, variant: str, measure: Any) -> None:
+    heal_s = CUT_S + outage_s
+    made = measure("failover-back", variant, heal_s + 1, pmr=pmr, heal_s=heal_s)
+    assert made["metrics"]["return_s"] <= PROBE_S + RTT_S + INTERVAL_S + TICK_S
+    assert made["counters"]["host1"]["SctpMpFailoverProbes"] <= outage_s / (PROBE_S - 2 * TICK_S)

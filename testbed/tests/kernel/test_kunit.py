@@ -18,7 +18,7 @@ from tests.kernel_run import linux, run_work
 
 pytestmark = pytest.mark.kernel
 
-SUITES = ["sctp-multipath", "sctp-multipath-bounds", "sctp-multipath-cmt"]
+SUITES = ["sctp-multipath", "sctp-multipath-bounds", "sctp-multipath-cmt", "sctp-multipath-link"]
 WALL_S = 120  # a second on an idle machine
 # The names stand in the patches, so they are known before a kernel is built and none can go missing.
 CASES = [

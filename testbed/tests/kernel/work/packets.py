@@ -2,17 +2,23 @@
 """What single patches do on the wire, a peer led by the hand: a case per sentence. Standard library only."""
 
 import struct
+import subprocess
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 from cases import outcome
-from options import expect, namespace, shown_counters
-from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, SACK, SCTP, Heard, Peer
+from options import SCTP, expect, namespace, one_to_many, one_to_one, shown_counters, write
+from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, SACK, TAG, Heard, Peer
+from thresholds import BINDX_ADD, address
 
 LIMIT_S = 120  # of a case, in virtual time
 RTT_S = 0.02
-RTO_S = 1.0
+RTO_S, RTO_INITIAL_S = 1.0, 3.0
+TICK_S = 0.01
+PROBE_S = 0.22  # the longest from one probe of failover_return to the next
+NET_UNREACHABLE, HOST_UNREACHABLE = 0, 1  # codes of ICMP's destination unreachable
 HB_INTERVAL_S = 30
 LIMIT = 5  # of timeouts, for the association
 HEARD_S = 0.01  # what the socket answers at once has come by then
@@ -376,6 +382,145 @@ def what_may_be_sent_so_often_only_is_not_copied() -> None:
     expect(paths(peer.messages(RTO_S / 2)), [0])
 
 
+def on_the_way(**settings: str) -> tuple[Peer, int]:
+    """A peer, and the number of a message that is on its way over path 0."""
+    peer = Peer(**settings)
+    done = measured(peer)
+    peer.say(1)
+    expect([(one.path, peer.number(one)) for one in peer.messages(HEARD_S)], [(0, done + 1)])
+    return peer, done + 1
+
+
+def ip(command: str) -> None:
+    subprocess.run(["ip", *command.split()], check=True)
+
+
+def retransmitted_at_once(peer: Peer, number: int) -> None:
+    expect([(one.path, peer.number(one)) for one in peer.messages(TICK_S + HEARD_S)], [(1, number)])
+    expect(shown_counters()["SctpMpLinkFailures"], 1)
+
+
+def heartbeats(heard: list[Heard], path: int) -> list[Heard]:
+    return [one for one in heard if one.path == path and one.chunk.kind == HEARTBEAT]
+
+
+def a_path_whose_interface_goes_is_left_and_asked_when_it_is_back() -> None:
+    peer, number = on_the_way(failover_link="1")
+    ip("link set va0 down")
+    retransmitted_at_once(peer, number)
+    peer.sack(1, number)
+    time.sleep(RTO_S)
+    ip("link set va0 up")
+    expect(len(heartbeats(peer.listen(HEARD_S), 0)), 1)
+    peer.say(1)
+    expect(paths(peer.messages(RTT_S)), [0])
+
+
+def a_path_whose_address_goes_is_left() -> None:
+    peer, number = on_the_way(failover_link="1")
+    ip("addr del 10.10.0.1/24 dev va0")
+    retransmitted_at_once(peer, number)
+
+
+def a_path_whose_route_goes_is_left_when_something_is_sent() -> None:
+    peer, number = on_the_way(failover_link="1")
+    ip("route del 10.10.0.0/24 dev va0")
+    peer.say(1)
+    heard = peer.messages(TICK_S + HEARD_S)
+    expect([(one.path, peer.number(one)) for one in heard], [(1, number), (1, number + 1)])
+
+
+def every_path_of_many_associations_is_looked_at() -> None:
+    """A hundred with both ends here, so 400 paths; half of them lose their address."""
+    write("failover_link", "1")
+    for one in ("10.1.0.1", "10.2.0.1"):
+        ip(f"addr add {one}/32 dev lo")
+    ends = [one_to_many(), *(one_to_one() for _ in range(100))]
+    for sock in ends:
+        sock.bind(("10.1.0.1", 0))
+        sock.setsockopt(SCTP, BINDX_ADD, address("10.2.0.1", sock.getsockname()[1]))
+    ends[0].listen()
+    for sock in ends[1:]:
+        sock.connect(("10.1.0.1", ends[0].getsockname()[1]))
+    time.sleep(3 * RTO_INITIAL_S)  # all addresses are confirmed
+    ip("addr del 10.2.0.1/32 dev lo")
+    time.sleep(2 * TICK_S)
+    expect(shown_counters()["SctpMpLinkFailures"], 200)
+
+
+def an_interface_that_goes_is_nothing_with_the_setting_off() -> None:
+    peer, _ = on_the_way()
+    ip("link set va0 down")
+    expect(peer.messages(RTO_S / 2), [])
+    expect(shown_counters()["SctpMpLinkFailures"], 0)
+
+
+def a_path_without_another_is_not_left() -> None:
+    peer, _ = on_the_way(failover_link="1")
+    ip("link set va1 down")
+    ip("link set va0 down")
+    expect(peer.messages(RTO_S / 2), [])
+    expect(shown_counters()["SctpMpLinkFailures"], 1)  # path 1, while path 0 was active
+
+
+def after_an_icmp_error(code: int, tag: int = TAG) -> list[tuple[int, int]]:
+    """Paths and numbers, from that of what is on its way, of what is sent within a tick."""
+    peer, number = on_the_way(failover_link="1")
+    peer.silent = {0}
+    peer.unreachable(0, code, tag)
+    heard = peer.listen(TICK_S + HEARD_S)
+    expect(len(heartbeats(heard, 0)), shown_counters()["SctpMpLinkFailures"])
+    return [(one.path, peer.number(one) - number) for one in heard if one.chunk.kind == DATA]
+
+
+def a_path_that_a_router_calls_unreachable_is_left_and_asked() -> None:
+    for code in (NET_UNREACHABLE, HOST_UNREACHABLE):
+        expect(after_an_icmp_error(code), [(1, 0)])
+        namespace()
+
+
+def a_router_that_does_not_know_the_tag_is_not_believed() -> None:
+    expect(after_an_icmp_error(HOST_UNREACHABLE, TAG + 1), [])
+
+
+def probes_of_a_failed_path(**settings: str) -> list[Heard]:
+    """HEARTBEATs to a path that failed, for ten seconds; new data is back on it when one was answered."""
+    peer = Peer(failover_return="1", **settings)
+    done = measured(peer)
+    peer.silent = {0}
+    peer.say(1)
+    again = peer.messages(1.1 * RTO_S)[-1]
+    expect(again.path, 1)
+    peer.sack(1, done + 1)
+    found = heartbeats(peer.listen(10), 0)
+    peer.silent = set()
+    peer.listen(PROBE_S + TICK_S)
+    peer.say(1)
+    expect(paths(peer.messages(RTT_S)), [0])
+    return found
+
+
+def a_failed_path_is_asked_five_times_a_second() -> None:
+    for more in ({}, {"failover_heartbeat": "1"}, {"path_max_retrans": "0"}, {"cmt": "1"}):
+        found = probes_of_a_failed_path(**more)
+        waits = [later.at_s - earlier.at_s for earlier, later in pairwise(found)]
+        assert min(waits) >= PROBE_S - 3 * TICK_S and max(waits) <= PROBE_S + 2 * TICK_S, (more, waits)
+        namespace()
+
+
+def frequent_probes_count_as_heartbeats_do() -> None:
+    limits = {"path_max_retrans": "0", "association_max_retrans": str(LIMIT), "rto_max": "1000"}
+    peer = Peer(failover_return="1", hb_interval=str(HB_INTERVAL_S * 1000), **limits)
+    done = measured(peer)
+    peer.silent = {0}
+    peer.say(1)
+    peer.messages(1.1 * RTO_S)
+    peer.sack(1, done + 1)
+    heard = peer.listen(HB_INTERVAL_S - 5)
+    assert len(heartbeats(heard, 0)) > 100, len(heard)
+    expect([one.chunk.kind for one in heard].count(ABORT), 0)
+
+
 CASES: list[Callable[[], None]] = [
     delayed_sacks_take_the_paths_in_turn,
     a_sack_says_how_many_packets_it_is_for,
@@ -402,6 +547,16 @@ CASES: list[Callable[[], None]] = [
     a_needed_copy_makes_no_wait_longer,
     no_more_is_copied_at_once_than_a_burst,
     what_may_be_sent_so_often_only_is_not_copied,
+    a_path_whose_interface_goes_is_left_and_asked_when_it_is_back,
+    a_path_whose_address_goes_is_left,
+    a_path_whose_route_goes_is_left_when_something_is_sent,
+    every_path_of_many_associations_is_looked_at,
+    an_interface_that_goes_is_nothing_with_the_setting_off,
+    a_path_without_another_is_not_left,
+    a_path_that_a_router_calls_unreachable_is_left_and_asked,
+    a_router_that_does_not_know_the_tag_is_not_believed,
+    a_failed_path_is_asked_five_times_a_second,
+    frequent_probes_count_as_heartbeats_do,
 ]
 
 

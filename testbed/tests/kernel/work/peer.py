@@ -32,7 +32,7 @@ DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO, COOKIE
 IMMEDIATE = 8  # flag of DATA: the I bit
 OURS, THEIRS = 6000, 5000  # ports of the peer and of the socket
 TAG, FIRST_TSN, COOKIE, IPV4 = 0x5A5A5A5A, 1000, 7, 5
-ALL_PACKETS, IP_PROTOCOL = 3, 0x0800
+ALL_PACKETS, IP_PROTOCOL, ICMP = 3, 0x0800, 1
 NODELAY, RCVBUFFORCE = 3, 33
 
 
@@ -60,6 +60,12 @@ def ip_checksum(header: bytes) -> int:
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total ^ 0xFFFF
+
+
+def ip_header(path: int, protocol: int, size: int, source: int, target: int) -> bytes:
+    ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + size, 0, 0, 64, protocol, 0)
+    ip += bytes([10, 10 + path, 0, source, 10, 10 + path, 0, target])
+    return ip[:10] + struct.pack("!H", ip_checksum(ip)) + ip[12:]
 
 
 @dataclass(frozen=True)
@@ -154,12 +160,17 @@ class Peer:
         content = b"".join(chunk.packed() for chunk in chunks)
         header = struct.pack("!HHI", OURS, THEIRS, self.tag)
         crc = struct.pack("<I", crc32c(header + bytes(4) + content))
-        sctp = header + crc + content
-        ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(sctp), 0, 0, 64, SCTP, 0)
-        ip += bytes([10, 10 + path, 0, 2, 10, 10 + path, 0, 1])
-        ip = ip[:10] + struct.pack("!H", ip_checksum(ip)) + ip[12:]
+        self.send_ip(path, SCTP, header + crc + content)
+
+    def send_ip(self, path: int, protocol: int, content: bytes) -> None:
         ethernet = bytes([2, 0, 0, 0, path, 1, 2, 0, 0, 0, path, 2]) + struct.pack("!H", IP_PROTOCOL)
-        self.paths[path].send(ethernet + ip + sctp)
+        self.paths[path].send(ethernet + ip_header(path, protocol, len(content), 2, 1) + content)
+
+    def unreachable(self, path: int, code: int, tag: int) -> None:
+        """An ICMP error about a packet of the socket to PATH."""
+        quoted = ip_header(path, SCTP, 100, 1, 2) + struct.pack("!HHII", THEIRS, OURS, tag, 0)
+        icmp = struct.pack("!BBHI", 3, code, 0, 0) + quoted
+        self.send_ip(path, ICMP, icmp[:2] + struct.pack("!H", ip_checksum(icmp)) + icmp[4:])
 
     def data(self, path: int, size: int = 100) -> None:
         """The next message, whole."""

@@ -60,6 +60,7 @@ COUNTERS = {
     "LossProbes",
     "SchedWaits",
     "SentAhead",
+    "LinkFailures",
     "TsnLimit",
 }
 PROFILES = Path(__file__).parents[4] / "sysctl"

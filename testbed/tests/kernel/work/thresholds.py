@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How Path.Max.Retrans 0, failover_heartbeat, failover_suspect and dormant_policy behave: one case per sentence.
+"""How Path.Max.Retrans 0, failover_heartbeat and dormant_policy behave: one case per sentence.
 
 Standard library only. An association has two paths over the loopback interface, 127.0.0.1 and 127.0.0.2.
 """
@@ -12,7 +12,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import product
 
 from options import (
     ALL,
@@ -35,7 +34,9 @@ from options import (
 )
 
 ASSOCINFO, ADDR_PARAMS, ADDR_INFO, ADDR_THLDS, BINDX_ADD = 1, 9, 15, 31, 100
-FAILOVER_HEARTBEAT, DORMANT_POLICY, PATHMAXRXT_ZERO, FAILOVER_SUSPECT = 0x1281, 0x1282, 0x1284, 0x1285
+FAILOVER_HEARTBEAT, DORMANT_POLICY, PATHMAXRXT_ZERO = 0x1281, 0x1282, 0x1284
+FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN = 0x1285, 0x1286, 0x1289
+SWITCHES = ("failover_heartbeat", "failover_suspect", "failover_link", "failover_return")
 DORMANT = ["kernel", "hop", "primary", "last"]
 HB_ENABLE, PMR_ZERO = 1 << 0, 1 << 10  # flags of SCTP_PEER_ADDR_PARAMS
 INACTIVE, ACTIVE = 0, 2
@@ -111,19 +112,19 @@ def silence() -> Iterator[None]:
 
 
 def failover_is_off_by_default() -> None:
-    names = ("failover_heartbeat", "failover_suspect", "dormant_policy")
-    expect([setting(name) for name in names], ["0", "0", "kernel"])
+    expect([setting(name) for name in (*SWITCHES, "dormant_policy")], ["0", "0", "0", "0", "kernel"])
     expect(setting("path_max_retrans"), "5")
-    for name in (FAILOVER_HEARTBEAT, FAILOVER_SUSPECT, DORMANT_POLICY):
+    for name in (FAILOVER_HEARTBEAT, FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN, DORMANT_POLICY):
         expect([chosen(sock, option_name=name) for sock in (one_to_one(), one_to_many())], [0, 0])
 
 
-def failover_switches_are_0_or_1() -> None:
-    for name, kept in product(("failover_heartbeat", "failover_suspect"), ("1", "0")):
-        write(name, kept)
-        for text in ("2", "-1", "256", "x", "1x"):
-            refused(errno.EINVAL, write, name, text)
-            expect(setting(name), kept)
+def switches_of_failover_are_0_or_1() -> None:
+    for name in SWITCHES:
+        for kept in ("1", "0"):
+            write(name, kept)
+            for text in ("2", "-1", "256", "x", "1x"):
+                refused(errno.EINVAL, write, name, text)
+                expect(setting(name), kept)
 
 
 def dormant_policies_are_accepted_by_name_and_no_others() -> None:
@@ -154,7 +155,13 @@ def a_socket_keeps_its_failover_settings() -> None:
 def options_of_failover_take_what_they_know() -> None:
     server = listening(one_to_many())
     clients = [connect(server), connect(server)]
-    for name, most in ((FAILOVER_HEARTBEAT, 1), (FAILOVER_SUSPECT, 1), (DORMANT_POLICY, 3)):
+    for name, most in (
+        (FAILOVER_HEARTBEAT, 1),
+        (FAILOVER_SUSPECT, 1),
+        (FAILOVER_LINK, 1),
+        (FAILOVER_RETURN, 1),
+        (DORMANT_POLICY, 3),
+    ):
         for value in range(most + 1):
             choose(server, value, ALL, name)
             ids = [FUTURE, *associations(server)]
@@ -332,9 +339,9 @@ def path_max_retrans_of_stock_is_1_at_least() -> None:
 
 
 def settings_of_failover_are_absent_from_stock() -> None:
-    for name in ("failover_heartbeat", "failover_suspect", "dormant_policy"):
+    for name in (*SWITCHES, "dormant_policy"):
         assert not os.path.exists(path(name)), name
-    for number in (FAILOVER_HEARTBEAT, FAILOVER_SUSPECT, DORMANT_POLICY, PATHMAXRXT_ZERO):
+    for number in (FAILOVER_HEARTBEAT, FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN, DORMANT_POLICY, PATHMAXRXT_ZERO):
         refused(errno.ENOPROTOOPT, choose, one_to_one(), 1, FUTURE, number)
         refused(errno.ENOPROTOOPT, chosen, one_to_one(), FUTURE, number)
 
@@ -342,7 +349,7 @@ def settings_of_failover_are_absent_from_stock() -> None:
 CASES: dict[str, list[Callable[[], None]]] = {
     "patched": [
         failover_is_off_by_default,
-        failover_switches_are_0_or_1,
+        switches_of_failover_are_0_or_1,
         dormant_policies_are_accepted_by_name_and_no_others,
         a_socket_keeps_its_failover_settings,
         options_of_failover_take_what_they_know,
