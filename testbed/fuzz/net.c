@@ -126,6 +126,8 @@ void draw_settings(void)
 	setting_number("failover_suspect", chance(60));
 	setting_number("failover_link", chance(70));
 	setting_number("failover_return", chance(70));
+	setting_number("failover_useless", chance(50));
+	setting_number("init_alternate", chance(50));
 	setting_number("cmt_split_fast_rtx", chance(50));
 	setting_number("cmt", chance(75));
 }
@@ -137,8 +139,8 @@ void wild_setting(void)
 		"pf_retrans", "ps_retrans", "pf_enable", "pf_expose", "max_burst", "sack_timeout", "sndbuf_policy",
 		"rcvbuf_policy", "rwnd_update_shift", "max_autoclose", "addip_enable", "prsctp_enable",
 		"reconf_enable", "ecn_enable", "intl_enable", "plpmtud_probe_interval", "multiple_fast_rtx",
-		"failover_heartbeat", "failover_suspect", "failover_link", "failover_return", "cmt",
-		"cmt_split_fast_rtx", "valid_cookie_life", "default_auto_asconf",
+		"failover_heartbeat", "failover_suspect", "failover_link", "failover_return", "failover_useless",
+		"init_alternate", "cmt", "cmt_split_fast_rtx", "valid_cookie_life", "default_auto_asconf",
 	};
 	char text[300];
 

@@ -12,7 +12,7 @@ from commands import inside, run_all
 from options import SCTP, one_to_many, one_to_one
 from thresholds import address
 
-BINDX_ADD, BINDX_REM, RECVRCVINFO = 100, 101, 32
+BINDX_ADD, BINDX_REM, CONNECTX, RECVRCVINFO = 100, 101, 110, 32
 SNDINFO, RCVINFO, PRINFO = 2, 3, 5  # ancillary data
 SNDBUFFORCE, RCVBUFFORCE = 32, 33
 PR_TTL, ADDR_OVER, MSG_EOR = 0x10, 2, 0x80
@@ -51,6 +51,11 @@ class Hosts:
     def connect(self, client: socket.socket, server: socket.socket) -> None:
         """To the first address, which makes it the primary path."""
         client.connect((self.addresses[1][0], server.getsockname()[1]))
+
+    def connect_anywhere(self, client: socket.socket, server: socket.socket) -> None:
+        """To all addresses, the first of which is the primary path."""
+        port = server.getsockname()[1]
+        client.setsockopt(SCTP, CONNECTX, b"".join(address(host, port) for host in self.addresses[1]))
 
     def listening(self, many: bool = False, paths: int = 8) -> socket.socket:
         """At host 2."""

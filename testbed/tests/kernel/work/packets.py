@@ -8,6 +8,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+import setup
+import useless
 from cases import outcome
 from options import SCTP, expect, namespace, one_to_many, one_to_one, shown_counters, write
 from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, SACK, TAG, Heard, Peer
@@ -557,6 +559,8 @@ CASES: list[Callable[[], None]] = [
     a_router_that_does_not_know_the_tag_is_not_believed,
     a_failed_path_is_asked_five_times_a_second,
     frequent_probes_count_as_heartbeats_do,
+    *setup.CASES,
+    *useless.CASES,
 ]
 
 

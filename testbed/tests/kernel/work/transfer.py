@@ -24,6 +24,7 @@ from thresholds import ENABLE_RESET, MAY_RESET_STREAMS, RESET_OUTGOING, RESET_ST
 
 LIMIT_S = 300  # of virtual time
 CONFIRMED_S = 6  # heartbeats confirm all addresses
+BACK_S = 15  # a HEARTBEAT has been sent to a path that is potentially failed, and its RTO has doubled
 AUTH_CHUNK, FRAGMENT_INTERLEAVE, STREAM_SCHEDULER, INTERLEAVING = 21, 18, 123, 125
 PRIMARY_ADDR, CMT_ON_OFF, CMT_USE_DAC, CMT_SCHEDULER = 6, 0x1200, 0x1201, 0x1283
 SCHEDULERS = range(5)  # first come, priority, round robin, fair, weighted fair
@@ -72,6 +73,44 @@ def at_once(hosts: Hosts) -> None:
     hosts.connect(client, server)
     send(client, range(300))
     expect(received(server.accept()[0], 300).by_stream(), {0: list(range(300))})
+
+
+def over_a_dead_path(hosts: Hosts) -> None:
+    """The first of the addresses that the program names does not answer before data has been sent."""
+    hosts.next_event()
+    server = hosts.listening()
+    client = hosts.bound(1)
+    hosts.connect_anywhere(client, server)
+    peer = server.accept()[0]
+    both_ways(client, peer, 100)
+    hosts.next_event()
+    time.sleep(BACK_S)
+    both_ways(client, peer, 100)
+
+
+def over_living_paths(hosts: Hosts) -> None:
+    """The program names all addresses."""
+    server = hosts.listening()
+    client = hosts.bound(1)
+    hosts.connect_anywhere(client, server)
+    both_ways(client, server.accept()[0], 100)
+
+
+def a_hole_in_the_first_path(hosts: Hosts, sizes: tuple[int, ...] = (1400,)) -> None:
+    """From some message on it loses what is large; a message every 20 ms."""
+    client, peer = connected(hosts, hosts.listening())
+    client.setsockopt(SCTP, NODELAY, 1)
+    for number in range(1000):
+        if number == 100:
+            hosts.next_event()
+        send(client, [number], size=sizes[number % len(sizes)])
+        time.sleep(0.02)
+    expect(received(peer, 1000).by_stream(), {0: list(range(1000))})
+
+
+def a_hole_and_small_messages(hosts: Hosts) -> None:
+    """Of which two follow each large one."""
+    a_hole_in_the_first_path(hosts, (1400, 100, 100))
 
 
 def restart(hosts: Hosts) -> None:
@@ -314,6 +353,10 @@ CASES: dict[str, Callable[[Hosts], None]] = {
         bulk,
         one_way,
         at_once,
+        over_a_dead_path,
+        over_living_paths,
+        a_hole_in_the_first_path,
+        a_hole_and_small_messages,
         restart,
         shutdown,
         abort,
