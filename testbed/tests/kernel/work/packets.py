@@ -14,6 +14,7 @@ from cases import outcome
 from options import SCTP, expect, namespace, one_to_many, one_to_one, shown_counters, write
 from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, SACK, TAG, Heard, Peer
 from thresholds import BINDX_ADD, address
+from wires import Line, Wire
 
 LIMIT_S = 120  # of a case, in virtual time
 RTT_S = 0.02
@@ -26,6 +27,12 @@ LIMIT = 5  # of timeouts, for the association
 HEARD_S = 0.01  # what the socket answers at once has come by then
 DEFAULT_PRINFO, PR_SCTP_RTX = 114, 0x20
 COUNT_SHIFT = 6  # of the packets a SACK is for, in its flags
+MAX_DUPS = 16  # duplicates of a SACK that are looked at
+SAME_BIT = 1024  # TSNs that differ by as much are not told apart as retransmissions
+SMALL = 100  # bytes of a message
+NOT_AHEAD = 230  # likewise: smaller than a buffer header, so that none is sent ahead
+FAST = 4.3e6  # bytes per second, a T3 line
+TRANSFER_S = 3
 
 
 def paths(heard: list[Heard]) -> list[int]:
@@ -163,12 +170,15 @@ def served(peer: Peer, done: int, messages: int) -> int:
     return last
 
 
-def window_after_a_late_packet(twice: bool, overtaken: bool = False) -> int:
+def window_after_a_late_packet(
+    twice: bool, overtaken: bool = False, others: int = 0, counts: bool = True, **settings: str
+) -> int:
     """Messages that path 0 is sent at once, after a message of it was retransmitted that was only late.
 
-    TWICE: the peer says that it has got it twice; OVERTAKEN: in a SACK that another one has overtaken.
+    TWICE: the peer says that it has got it twice; OVERTAKEN: in a SACK that another one has overtaken;
+    OTHERS: so many that the SACK names before it. COUNTS: whether that undoes the cut.
     """
-    peer = Peer(cmt="1", cmt_scheduler="round-robin", max_burst="0")
+    peer = Peer(cmt="1", cmt_scheduler="round-robin", max_burst="0", **settings)
     done = served(peer, measured(peer), 60)
     peer.say(20)
     sent = peer.messages(RTT_S)
@@ -176,19 +186,19 @@ def window_after_a_late_packet(twice: bool, overtaken: bool = False) -> int:
     last = done + len(sent)
     peer.sack(0, late - 1, (late + 1, last))
     (again,) = peer.messages(2 * RTT_S)
-    expect((again.path, peer.number(again)), (0, late))
-    listed = (late,) if twice else ()
+    expect((again.path, peer.number(again)), (1 if "rtx_policy" in settings else 0, late))
+    listed = (*range(1, 1 + others), late) if twice else ()
     if overtaken:
         peer.sack(0, last)
         peer.sack(0, last - 1, (last, last), twice=listed)
     else:
-        peer.sack(0, last, twice=listed)
+        peer.sack(again.path, last, twice=listed)
     for path in (0, 1):  # a message each, so that one more SACK comes over path 0
         peer.say(1)
         last += len(peer.messages(RTT_S))
         peer.sack(path, last)
     peer.listen(HEARD_S)
-    expect(shown_counters()["SctpMpCutsUndone"], int(twice))
+    expect(shown_counters()["SctpMpCutsUndone"], int(twice and counts))
     peer.say(60)
     return paths(peer.messages(HEARD_S)).count(0)
 
@@ -200,6 +210,46 @@ def a_cut_for_a_packet_that_was_late_is_undone() -> None:
     namespace()
     expect(undone, window_after_a_late_packet(twice=True, overtaken=True))
     assert undone >= 2 * cut - 1, (undone, cut)
+
+
+def a_duplicate_counts_for_the_path_that_lost_it() -> None:
+    """The policy has sent it to the other path, over which the SACK comes as well."""
+    cut = window_after_a_late_packet(twice=False, rtx_policy="alternate")
+    namespace()
+    undone = window_after_a_late_packet(twice=True, rtx_policy="alternate")
+    assert undone >= 2 * cut - 1, (undone, cut)
+
+
+def the_duplicates_that_a_sack_has_beyond_a_limit_do_not_count() -> None:
+    undone = window_after_a_late_packet(twice=True, others=MAX_DUPS - 1)
+    namespace()
+    cut = window_after_a_late_packet(twice=True, others=MAX_DUPS, counts=False)
+    assert undone >= 2 * cut - 1, (undone, cut)
+
+
+def cuts_undone(apart: int) -> int:
+    """Of a path that has lost two messages APART, which were only late: the peer has got them twice."""
+    peer = Peer(cmt="1", cmt_scheduler="primary-first", max_burst="0")
+    peer.buffer(16 << 20)
+    done = served(peer, measured(peer), 3000)
+    peer.say(2200, SMALL)
+    sent = [peer.number(one) for one in peer.messages(RTT_S) if one.path == 0]
+    late = next(number for number in sent if number > done + 1 and number + apart in sent)
+    last = done + 2200
+    peer.sack(0, late - 1, (late + 1, late + apart - 1), (late + apart + 1, last))
+    again = numbers(peer, peer.messages(2 * RTT_S))
+    expect(again, [late, late + apart])
+    peer.sack(0, last, twice=(late, late + apart))
+    peer.say(1)
+    peer.sack(peer.messages(RTT_S)[0].path, last + 1)
+    peer.listen(HEARD_S)
+    return shown_counters()["SctpMpCutsUndone"]
+
+
+def a_cut_stays_when_two_retransmissions_are_not_told_apart() -> None:
+    expect(cuts_undone(SAME_BIT - 1), 1)
+    namespace()
+    expect(cuts_undone(SAME_BIT), 0)
 
 
 def a_packet_that_overtakes_others_makes_none_of_them_lost() -> None:
@@ -521,6 +571,81 @@ def frequent_probes_count_as_heartbeats_do() -> None:
     heard = peer.listen(HB_INTERVAL_S - 5)
     assert len(heartbeats(heard, 0)) > 100, len(heard)
     expect([one.chunk.kind for one in heard].count(ABORT), 0)
+def after_two_timeouts(over: int) -> int:
+    """Path of new data after two timeouts of path 0, one of which fails it not yet.
+
+    In between something that path 1 has lost is sent again to path 0, and acknowledged over path OVER.
+    """
+    peer = Peer(rtx_policy="alternate", path_max_retrans="1", pf_enable="0", rto_max="1000")
+    done = measured(peer)
+    peer.say(1)
+    expect(paths(peer.messages(1.1 * RTO_S)), [0, 1])
+    peer.sack(1, done + 1)
+    peer.prefer(1)
+    peer.say(1)
+    expect(paths(peer.messages(1.1 * RTO_S)), [1, 0])
+    peer.sack(over, done + 2)
+    peer.prefer(0)
+    peer.say(1)
+    expect(paths(peer.messages(1.1 * RTO_S)), [0, 1])
+    peer.sack(1, done + 3)
+    peer.say(1)
+    return peer.messages(HEARD_S)[0].path
+
+
+def what_may_have_come_over_another_path_clears_no_error_counter() -> None:
+    expect(after_two_timeouts(over=1), 1)
+    namespace()
+    expect(after_two_timeouts(over=0), 0)
+
+
+def the_last_packet_of_a_full_send_buffer_is_sent() -> None:
+    peer = Peer(cmt="1", max_burst="0")
+    done = served(peer, measured(peer), 60)
+    peer.buffer(64 << 10)
+    written = peer.fill(SMALL)
+    expect(written > 40, True)
+    expect(numbers(peer, peer.messages(HEARD_S)), list(range(done + 1, done + 1 + written)))
+
+
+def by_path(sent: list[Heard]) -> list[int]:
+    """How many of them each path was sent."""
+    return [paths(sent).count(path) for path in (0, 1)]
+
+
+def ahead(peer: Peer, heard: Heard) -> bool:
+    """Was a message sent before an older one?  Messages and TSNs count from the same one."""
+    return 0 < (heard.chunk.ssn + 1 - peer.number(heard)) % (1 << 16) < 1 << 15
+
+
+def a_slow_path_is_sent_what_is_due_when_it_arrives() -> None:
+    wires = (Wire(FAST, RTT_S), Wire(FAST, 20 * RTT_S))
+    peer = Peer(window=1_000_000, rtts_s=[wire.rtt_s for wire in wires], cmt="1")
+    peer.buffer(3_000_000)
+    sent = Line(peer, measured(peer), wires).transfer(1400, TRANSFER_S)
+    found = [one.path for one in sent if ahead(peer, one)]
+    expect(set(found), {1})
+    assert 2 * len(found) > by_path(sent)[1] > 50, (len(found), by_path(sent))
+
+
+def messages_a_little_larger_than_a_packet_use_both_paths() -> None:
+    """Their second chunks have a few bytes, of which a send buffer would hold next to nothing."""
+    rate = FAST / 2
+    wires = (Wire(rate, RTT_S), Wire(rate, 1.5 * RTT_S))
+    peer = Peer(rtts_s=[wire.rtt_s for wire in wires], cmt="1")
+    peer.buffer(500_000)
+    sent = Line(peer, measured(peer), wires).transfer(1470, TRANSFER_S)
+    carried = sum(len(one.chunk.packed()) for one in sent)
+    assert carried > 1.5 * rate * TRANSFER_S, by_path(sent)
+
+
+def a_path_with_a_queue_counts_as_what_it_delivers() -> None:
+    """Not as what its window would bring if the queue were empty: then the other one were too slow."""
+    wires = (Wire(FAST, RTT_S), Wire(FAST, 5 * RTT_S))
+    peer = Peer(window=350_000, rtts_s=[wire.rtt_s for wire in wires], cmt="1")
+    peer.buffer(3_000_000)
+    sent = by_path(Line(peer, measured(peer), wires).transfer(NOT_AHEAD, TRANSFER_S))
+    assert sent[1] > sent[0] / 12, sent
 
 
 CASES: list[Callable[[], None]] = [
@@ -534,6 +659,9 @@ CASES: list[Callable[[], None]] = [
     one_report_does_not_without_cmt,
     a_window_grows_by_both_packets_that_a_sack_is_for,
     a_cut_for_a_packet_that_was_late_is_undone,
+    a_duplicate_counts_for_the_path_that_lost_it,
+    the_duplicates_that_a_sack_has_beyond_a_limit_do_not_count,
+    a_cut_stays_when_two_retransmissions_are_not_told_apart,
     a_packet_that_overtakes_others_makes_none_of_them_lost,
     a_dormant_association_hops,
     a_dormant_association_stays_on_the_primary_path,
@@ -561,6 +689,11 @@ CASES: list[Callable[[], None]] = [
     frequent_probes_count_as_heartbeats_do,
     *setup.CASES,
     *useless.CASES,
+    what_may_have_come_over_another_path_clears_no_error_counter,
+    the_last_packet_of_a_full_send_buffer_is_sent,
+    a_slow_path_is_sent_what_is_due_when_it_arrives,
+    messages_a_little_larger_than_a_packet_use_both_paths,
+    a_path_with_a_queue_counts_as_what_it_delivers,
 ]
 
 

@@ -12,7 +12,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from options import SCTP, write
@@ -33,7 +33,7 @@ IMMEDIATE = 8  # flag of DATA: the I bit
 OURS, THEIRS = 6000, 5000  # ports of the peer and of the socket
 TAG, FIRST_TSN, COOKIE, IPV4 = 0x5A5A5A5A, 1000, 7, 5
 ALL_PACKETS, IP_PROTOCOL, ICMP = 3, 0x0800, 1
-NODELAY, RCVBUFFORCE = 3, 33
+NODELAY, PRIMARY_ADDR, SNDBUFFORCE, RCVBUFFORCE = 3, 6, 32, 33
 
 
 def crc_table() -> list[int]:
@@ -82,6 +82,12 @@ class Chunk:
         number: int = struct.unpack_from("!I", self.body)[0]
         return number
 
+    @property
+    def ssn(self) -> int:
+        """Of DATA."""
+        number: int = struct.unpack_from("!H", self.body, 6)[0]
+        return number
+
 
 @dataclass(frozen=True)
 class Heard:
@@ -105,12 +111,18 @@ def chunks_of(packet: bytes) -> Iterator[Chunk]:
 
 
 class Peer:
-    """An established association with the socket SOCK; SETTINGS: sysctls of net.sctp before that."""
+    """An established association with the socket SOCK; SETTINGS: sysctls of net.sctp before that.
 
-    def __init__(self, paths: int = 2, **settings: str) -> None:
+    window: the receive window that the peer offers, bytes; rtts_s: what a HEARTBEAT takes over each path
+    """
+
+    def __init__(
+        self, paths: int = 2, window: int = 1 << 20, rtts_s: Sequence[float] = (), **settings: str
+    ) -> None:
         for name, value in settings.items():
             write(name, value)
         self.paths = [self.join(number) for number in range(paths)]
+        self.window, self.rtts_s = window, rtts_s
         self.silent: set[int] = set()  # paths whose HEARTBEATs get no answer
         self.tag = self.first = self.next_tsn = 0
         server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, SCTP)
@@ -143,7 +155,7 @@ class Peer:
             struct.pack("!HH4B", IPV4, 8, 10, 10 + number, 0, 2) for number in range(len(self.paths))
         )
         forward_tsn = struct.pack("!HH", 0xC000, 4)
-        init = struct.pack("!IIHHI", TAG, 1 << 20, 10, 10, FIRST_TSN) + addresses + forward_tsn
+        init = struct.pack("!IIHHI", TAG, self.window, 10, 10, FIRST_TSN) + addresses + forward_tsn
         self.next_tsn = FIRST_TSN
         self.send(0, Chunk(INIT, 0, init))
         answer = next(one.chunk for one in self.listen(0.1) if one.chunk.kind == INIT_ACK).body
@@ -197,21 +209,28 @@ class Peer:
         """Of a message of the socket, from 1."""
         return heard.chunk.tsn - self.first + 1
 
+    def packets(self, seconds: float) -> list[list[Heard]]:
+        """The chunks of each packet that comes within so many seconds; returns when some have."""
+        found = []
+        for wire in select.select(self.paths, [], [], max(seconds, 0))[0]:
+            frame, sender = wire.recvfrom(65536)
+            if sender[2] == socket.PACKET_OUTGOING or frame[23] != SCTP:
+                continue
+            path = self.paths.index(wire)
+            packet = frame[34 : 14 + struct.unpack_from("!H", frame, 16)[0]]
+            found.append([Heard(time.monotonic(), path, chunk) for chunk in chunks_of(packet)])
+            for one in found[-1]:
+                if one.chunk.kind == HEARTBEAT and path not in self.silent:
+                    time.sleep(self.rtts_s[path] if self.rtts_s else 0)
+                    self.send(path, Chunk(HEARTBEAT_ACK, 0, one.chunk.body))
+        return found
+
     def listen(self, seconds: float) -> list[Heard]:
         """All chunks of the socket during so many seconds; HEARTBEATs are answered."""
         found = []
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            for wire in select.select(self.paths, [], [], left)[0]:
-                frame, sender = wire.recvfrom(65536)
-                if sender[2] == socket.PACKET_OUTGOING or frame[23] != SCTP:
-                    continue
-                path = self.paths.index(wire)
-                packet = frame[34 : 14 + struct.unpack_from("!H", frame, 16)[0]]
-                for chunk in chunks_of(packet):
-                    found.append(Heard(time.monotonic(), path, chunk))
-                    if chunk.kind == HEARTBEAT and path not in self.silent:
-                        self.send(path, Chunk(HEARTBEAT_ACK, 0, chunk.body))
+            found += [one for packet in self.packets(left) for one in packet]
         return found
 
     def messages(self, seconds: float) -> list[Heard]:
@@ -222,3 +241,22 @@ class Peer:
         """So many messages by the socket."""
         for _ in range(number):
             self.sock.send(bytes(size))
+
+    def fill(self, size: int) -> int:
+        """As many messages by the socket as its buffer takes; how many."""
+        number = 0
+        while True:
+            try:
+                self.sock.send(bytes(size), socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return number
+            number += 1
+
+    def buffer(self, size: int) -> None:
+        """Give the socket a send buffer of so many bytes."""
+        self.sock.setsockopt(socket.SOL_SOCKET, SNDBUFFORCE, size // 2)  # the kernel doubles it
+
+    def prefer(self, path: int) -> None:
+        """Make a path the primary one."""
+        where = address(f"10.1{path}.0.2", OURS)
+        self.sock.setsockopt(SCTP, PRIMARY_ADDR, struct.pack("=i128s", 0, where))
