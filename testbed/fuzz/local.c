@@ -23,6 +23,7 @@
 
 #include "common.h"
 #include "net.h"
+#include "watch.h"
 
 #define PORT		5000
 #define LIMIT_S		60.0
@@ -253,7 +254,7 @@ static bool ended(pid_t pid, double limit_s)
 int main(int argc, char **argv)
 {
 	const char *failure = "", *outcome = "done";
-	pid_t server, program;
+	pid_t server, program, watcher;
 	uint64_t seed;
 
 	if (argc != 3) {
@@ -286,6 +287,7 @@ int main(int argc, char **argv)
 	join(server, true);
 	draw_settings();
 	sleep_s(1);
+	watcher = watch_start(seed);
 	program = fork();
 	if (!program)
 		misbehave(seed);
@@ -300,6 +302,7 @@ int main(int argc, char **argv)
 	}
 	if (chance(50))		/* else both namespaces end while the association may live */
 		sleep_s(below(10));
+	watch_end(watcher);
 	kill(server, SIGKILL);
 	if (!ended(server, LIMIT_S))
 		failure = "hang: the other end does not end";

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "watch.h"
 #include "wire.h"
 
 struct shared *shared;
@@ -87,7 +88,7 @@ int main(int argc, char **argv)
 	char failure[100];
 	const char *outcome;
 	uint64_t seed;
-	pid_t pid;
+	pid_t pid, watcher;
 	int go;
 
 	if (argc != 3) {
@@ -108,7 +109,9 @@ int main(int argc, char **argv)
 		die("ip link set mtu");
 	if (write(go, "", 1) != 1)
 		die("the peer");
+	watcher = watch_start(seed);
 	outcome = check(victim_live(seed), failure, sizeof(failure));
+	watch_end(watcher);
 	shared->done = true;
 	waitpid(pid, NULL, 0);
 	return report(argv[2], seed, "packets", shared->packets, outcome, failure);

@@ -161,23 +161,26 @@ def report(host: Host, stock: Mapping[str, str]) -> Iterator[str]:
         yield f"settings  {', '.join(changed) or 'all off'}"
 
 
-def doctor(arguments: list[str]) -> int:
-    """sctp-multipath doctor, a package of its own: as it is installed, or beside this file in a checkout."""
+def other(module: str, arguments: list[str]) -> int:
+    """A command in a package of its own: as it is installed, or beside this file in a checkout."""
     sys.path.insert(0, str(LIBRARY if LIBRARY.is_dir() else Path(__file__).resolve().parents[1]))
     sys.dont_write_bytecode = True
-    code: int = importlib.import_module("doctor.cli").main(arguments)
+    code: int = importlib.import_module(module).main(arguments)
     return code
 
 
 def main() -> int:
     """The command."""
     if sys.argv[1:2] == ["doctor"]:
-        return doctor(sys.argv[2:])
+        return other("doctor.cli", sys.argv[2:])
+    if sys.argv[1:2] in (["paths"], ["events"]):
+        return other("pathview.cli", sys.argv[1:])
     parser = argparse.ArgumentParser(
         prog="sctp-multipath",
         description="Show the loaded SCTP, the one on disk, the settings, and obstacles. Changes nothing. "
         "Exit code 0: multipath SCTP is loaded, or will be with the next load. "
-        "sctp-multipath doctor --help: find what defeats multihoming on this host.",
+        "sctp-multipath doctor --help: find what defeats multihoming on this host. "
+        "sctp-multipath paths --help, events --help: what each path does, and what happens to it.",
     )
     parser.add_argument("--notes", action="store_true", help="show only the obstacles")
     given = parser.parse_args()

@@ -39,6 +39,7 @@ INPUTS = (
     "tools/doctor",
     "tools/failover",
     "tools/mpflow",
+    "tools/pathview",
     "tools/sctpkernel/deb.py",
     OPERATOR,
 )
@@ -133,6 +134,7 @@ def copy_tools(place: Path) -> None:
         ("tools/mpflow", "mpflow"),
         ("tools/failover", "lib/failover"),
         ("tools/doctor", "lib/doctor"),
+        ("tools/pathview", "lib/pathview"),
         ("sysctl", "sysctl"),
     ):
         copy_checked_in(folder, place / target)

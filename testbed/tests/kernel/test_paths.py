@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Paths as sock_diag shows them: the cases of work/paths.py, and what a stock kernel answers."""
+
+import pytest
+from tests.kernel.work.paths import CASES
+from tests.kernel_run import linux, run_work
+
+pytestmark = pytest.mark.kernel
+WALL_S = 200
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("paths")
+    cases: dict[str, str] = run_work("paths", linux("patched"), folder, WALL_S, what="cases")["cases"]
+    return cases
+
+
+@pytest.mark.parametrize("case", [case.__name__ for case in CASES])
+def test_shown(outcomes: dict[str, str], case: str) -> None:
+    if said := outcomes.get(case, "did not run"):
+        pytest.fail(said, pytrace=False)
+
+
+def test_who_does_not_ask_gets_the_answers_of_stock(tmp_path_factory: pytest.TempPathFactory) -> None:
+    stock, patched = (
+        run_work("paths", linux(flavour), tmp_path_factory.mktemp(flavour), WALL_S, what="answers")["answers"]
+        for flavour in ("stock", "patched")
+    )
+    assert (stock[-1], patched[-1]) == ("the loaded SCTP is without the multipath patches", "")
+    assert stock[:-1] == patched[:-1]
+    assert stock[-2] == "[('10.1.0.2', 'active'), ('10.2.0.2', 'active')]"

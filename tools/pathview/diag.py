@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The paths of associations by sock_diag(7): the request, and what the answers say.
+
+The numbers are those of include/uapi/linux/sctp_diag.h, which the series adds, and of linux/inet_diag.h.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import struct
+from collections.abc import Iterable
+
+from pathview import netlink
+from pathview.model import ASSOCIATION_STATES, REASONS, STATES, Association, Event, Path, word
+
+SCTP = 132
+BY_FAMILY = 20
+LOCALS, PEERS = 12, 13  # of a stock kernel's answer, and of no other to our request
+PATHS = 0x1280  # in the request, and in the answer
+A_ASSOC, A_PATH, A_EVENT = 1, 2, 4
+FAMILY, GROUP, EVENT_STATE = "sctp_paths", "state", 1  # of generic netlink
+MARKS = ("primary", "active", "retransmission")  # by bit
+NOT_LISTENING = 0xFFF & ~(1 << 10)
+NEVER = (1 << 64) - 1
+REQUEST = struct.Struct("=BBBBI48s")  # struct inet_diag_req_v2
+ANSWER = struct.Struct("=BBBBHH")  # struct inet_diag_msg, the beginning
+ANSWER_SIZE = 72
+ASSOC = struct.Struct("=i9I")  # struct sctp_diag_assoc
+PATH = struct.Struct("=HBBI16s16sIHH3Q16I6Q")  # struct sctp_diag_path
+EVENT = struct.Struct("=QiHHB7x")  # struct sctp_diag_event
+
+
+def request(family: int) -> bytes:
+    """For the associations of the network namespace whose sockets are of this family."""
+    header = REQUEST.pack(family, SCTP, 0, 0, NOT_LISTENING, bytes(48))
+    return netlink.request(BY_FAMILY, netlink.DUMP, header + netlink.attribute(PATHS))
+
+
+def address(family: int, packed: bytes, scope: int = 0) -> str | None:
+    """None: there is none."""
+    if not any(packed):
+        return None
+    if family == socket.AF_INET6:
+        text = str(ipaddress.IPv6Address(packed))
+        return f"{text}%{scope}" if scope else text
+    return str(ipaddress.IPv4Address(packed[:4]))
+
+
+def path(data: bytes) -> Path | None:
+    """Of SCTP_DIAG_A_PATH; None when it is shorter than it ever was."""
+    if len(data) < PATH.size:
+        return None
+    family, state, reason, flags, dst, src, scope, struck_t3, struck_hb, *rest = PATH.unpack_from(data)
+    since, heard, sent, *numbers = rest
+    errors, error_limit, pf_limit, rto, srtt, rttvar, rtt_min, pmtu, *numbers = numbers
+    cwnd, ssthresh, flight, t3, fast, hb_sent, hb_acked, _, *counts = numbers
+    return Path(
+        address=address(family, dst, scope) or "",
+        state=word(STATES, state),
+        source=address(family, src),
+        marks=tuple(name for bit, name in enumerate(MARKS) if flags & 1 << bit),
+        reason=word(REASONS, reason),
+        struck_t3=struck_t3,
+        struck_heartbeat=struck_hb,
+        state_ms=since,
+        heard_ms=None if heard == NEVER else heard,
+        sent_ms=None if sent == NEVER else sent,
+        errors=errors,
+        error_limit=error_limit,
+        pf_limit=pf_limit,
+        rto_ms=rto,
+        srtt_us=srtt or None,
+        rttvar_us=rttvar if srtt else None,
+        rtt_min_us=rtt_min or None,
+        pmtu=pmtu,
+        cwnd=cwnd,
+        ssthresh=ssthresh,
+        flight=flight,
+        t3_timeouts=t3,
+        fast_retransmissions=fast,
+        heartbeats_sent=hb_sent,
+        heartbeats_acked=hb_acked,
+        out_packets=counts[0],
+        out_bytes=counts[1],
+        out_chunks=counts[2],
+        in_packets=counts[3],
+        in_bytes=counts[4],
+        in_chunks=counts[5],
+    )
+
+
+def association(payload: bytes) -> Association | None:
+    """Of one answer; None when it is of an endpoint, or cut off."""
+    if len(payload) < ANSWER_SIZE:
+        return None
+    _, state, _, _, sport, dport = ANSWER.unpack_from(payload)
+    nested = dict(netlink.attributes(payload[ANSWER_SIZE:])).get(PATHS)
+    if nested is None:
+        return None
+    parts = list(netlink.attributes(nested))
+    about = next((data for kind, data in parts if kind == A_ASSOC and len(data) >= ASSOC.size), None)
+    if about is None:
+        return None
+    identity, count, outstanding, queued, peer_rwnd, rwnd, unread, incomplete, errors, limit = (
+        ASSOC.unpack_from(about)
+    )
+    found = (path(data) for kind, data in parts if kind == A_PATH)
+    return Association(
+        assoc_id=identity,
+        local_port=socket.ntohs(sport),
+        peer_port=socket.ntohs(dport),
+        state=word(ASSOCIATION_STATES, state),
+        path_count=count,
+        paths=tuple(one for one in found if one),
+        outstanding=outstanding,
+        queued=queued,
+        peer_rwnd=peer_rwnd,
+        rwnd=rwnd,
+        unread=unread,
+        incomplete=incomplete,
+        errors=errors,
+        error_limit=limit,
+    )
+
+
+def requests() -> tuple[bytes, ...]:
+    """For all of them."""
+    return request(socket.AF_INET), request(socket.AF_INET6)
+
+
+def associations(answers: Iterable[netlink.Message]) -> tuple[Association, ...] | None:
+    """Of whole dumps; None when the kernel does not know the request: it has sent addresses alone."""
+    found = []
+    for message in answers:
+        if message.kind != BY_FAMILY:
+            continue
+        if any(kind in (LOCALS, PEERS) for kind, _ in netlink.attributes(message.payload[ANSWER_SIZE:])):
+            return None
+        if one := association(message.payload):
+            found.append(one)
+    return tuple(found)
+
+
+def event(payload: bytes) -> Event | None:
+    """Of a message to the multicast group; None when it is of another kind."""
+    if payload[:1] != bytes([EVENT_STATE]):
+        return None
+    parts = dict(netlink.attributes(payload[netlink.GENERIC_HEADER.size :]))
+    about, changed = parts.get(A_EVENT, b""), path(parts.get(A_PATH, b""))
+    if len(about) < EVENT.size or changed is None:
+        return None
+    time_ns, identity, local_port, peer_port, old = EVENT.unpack_from(about)
+    return Event(time_ns, identity, local_port, peer_port, word(STATES, old), changed)

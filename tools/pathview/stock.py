@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a stock kernel tells of paths: /proc/net/sctp/assocs and remaddr."""
+
+from __future__ import annotations
+
+from pathview.model import ASSOCIATION_STATES, STATES, Association, Path, word
+
+
+def is_address(text: str) -> bool:
+    return "." in text or ":" in text
+
+
+def states(remaddr: str) -> dict[tuple[str, str], str]:
+    """(association, address) -> state."""
+    found = {}
+    for line in remaddr.splitlines()[1:]:
+        words = line.split()
+        if len(words) >= 8 and words[7].isdigit():
+            found[words[1], words[0]] = word(STATES, int(words[7]))
+    return found
+
+
+def association(line: str, known: dict[tuple[str, str], str]) -> Association | None:
+    before, arrow, after = line.partition("<->")
+    words = before.split()
+    if not arrow or len(words) < 14:
+        return None
+    remote = [text for text in after.split() if is_address(text)]
+    paths = tuple(
+        Path(
+            address=text.lstrip("*"),
+            state=known.get((words[6], text.lstrip("*")), "unknown"),
+            marks=("primary",) if text.startswith("*") else (),
+        )
+        for text in remote
+    )
+    return Association(
+        assoc_id=int(words[6]),
+        local_port=int(words[11]),
+        peer_port=int(words[12]),
+        state=word(ASSOCIATION_STATES, int(words[4])),
+        path_count=len(paths),
+        paths=paths,
+    )
+
+
+def associations(assocs: str, remaddr: str) -> tuple[Association, ...]:
+    """From the text of both files."""
+    known = states(remaddr)
+    found = (association(line, known) for line in assocs.splitlines()[1:])
+    return tuple(one for one in found if one)
