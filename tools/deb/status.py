@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """sctp-multipath: which SCTP this host runs, which one it would load, how it is set, and what is in the way.
 
-Reads only. Standard library only: the package installs this file as it is.
+Reads only. Standard library only: the package installs this file as it is, and tools/doctor as its library.
 """
 
 from __future__ import annotations
@@ -10,27 +10,22 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-PROFILES = Path("/usr/share/sctp-multipath/sysctl")
+CHECKOUT = Path(__file__).resolve().parents[1]
 LIBRARY = Path("/usr/share/sctp-multipath/lib")
+sys.path.insert(0, str(CHECKOUT if (CHECKOUT / "doctor").is_dir() else LIBRARY))
+sys.dont_write_bytecode = True
+
+from doctor.host import Module, bans, module_on_disk, newer, output, point_release, text_of  # noqa: E402
+
+PROFILES = Path("/usr/share/sctp-multipath/sysctl")
 # efivarfs: four bytes of attributes, then one that is 1 when Secure Boot is on
 SECURE_BOOT = Path("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c")
 LOADED_STAYS = "a loaded SCTP cannot be unloaded: restart the host"
-
-
-@dataclass(frozen=True)
-class Module:
-    """What modinfo says of the SCTP that would be loaded; "" for what it does not say."""
-
-    filename: str
-    version: str
-    source: str
 
 
 @dataclass(frozen=True)
@@ -47,40 +42,6 @@ class Host:
     secure_boot: bool
 
 
-def text_of(path: Path) -> str:
-    """The content of a small file, "" when it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def output(*command: str) -> str:
-    """What a program prints, "" when it fails or is not there; sbin is not in everybody's PATH."""
-    env = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin", "LC_ALL": "C"}
-    try:
-        return subprocess.run(command, env=env, capture_output=True, text=True, check=False).stdout
-    except OSError:
-        return ""
-
-
-def field(info: str, name: str) -> str:
-    """The first value of a field in the output of modinfo."""
-    match = re.search(rf"^{name}:\s*(.*)$", info, re.MULTILINE)
-    return match[1] if match else ""
-
-
-def bans(config: str) -> tuple[str, ...]:
-    """The lines in the output of modprobe --showconfig that keep sctp from being loaded."""
-    return tuple(line for line in config.splitlines() if re.match(r"(blacklist|install) sctp(\s|$)", line))
-
-
-def point_release(release: str, version: str) -> str:
-    """The upstream release of a kernel by `uname -r` and `uname -v`, in which Debian has it."""
-    match = re.search(r"Debian (\d+\.\d+\.\d+)", version) or re.match(r"(\d+\.\d+\.\d+)", release)
-    return match[1] if match else ""
-
-
 def profile(text: str) -> dict[str, str]:
     """Key -> value of a file in the form of sysctl.d(5)."""
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and line.strip()[0] not in "#;")
@@ -89,7 +50,7 @@ def profile(text: str) -> dict[str, str]:
 
 def look(sys_folder: Path = Path("/sys"), proc: Path = Path("/proc")) -> Host:
     """Gather the facts."""
-    kernel, info = os.uname(), output("modinfo", "sctp")
+    kernel = os.uname()
     settings = proc / "sys" / "net" / "sctp"
     flag = b""
     if SECURE_BOOT.exists():
@@ -97,11 +58,11 @@ def look(sys_folder: Path = Path("/sys"), proc: Path = Path("/proc")) -> Host:
     return Host(
         release=kernel.release,
         point=point_release(kernel.release, kernel.version),
-        disk=Module(field(info, "filename"), field(info, "version"), field(info, "sctp_source")),
+        disk=module_on_disk(),
         loaded=settings.is_dir(),
         loaded_version=text_of(sys_folder / "module" / "sctp" / "version"),
         settings={f"net.sctp.{path.name}": text_of(path) for path in sorted(settings.glob("*"))},
-        bans=bans(output("modprobe", "--showconfig")),
+        bans=bans(output("modprobe", "--showconfig"), "sctp"),
         secure_boot=flag == b"\x01",
     )
 
@@ -133,13 +94,6 @@ def notes(host: Host) -> Iterator[str]:
         )
 
 
-def newer(point: str, than: str) -> bool:
-    """Whether point release `point` is above `than`, numbers by number."""
-    return [int(part) for part in re.findall(r"\d+", point)] > [
-        int(part) for part in re.findall(r"\d+", than)
-    ]
-
-
 def report(host: Host, stock: Mapping[str, str]) -> Iterator[str]:
     """The lines for a reader; `stock` are the values that mean "off"."""
     yield f"kernel    {host.release} (Linux {host.point})"
@@ -162,9 +116,7 @@ def report(host: Host, stock: Mapping[str, str]) -> Iterator[str]:
 
 
 def other(module: str, arguments: list[str]) -> int:
-    """A command in a package of its own: as it is installed, or beside this file in a checkout."""
-    sys.path.insert(0, str(LIBRARY if LIBRARY.is_dir() else Path(__file__).resolve().parents[1]))
-    sys.dont_write_bytecode = True
+    """A command in a package of its own."""
     code: int = importlib.import_module(module).main(arguments)
     return code
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from doctor.facts import is_address, look
+from doctor.facts import is_address, look, usual
 from doctor.findings import Finding, findings
 
 EPILOG = (
@@ -21,7 +22,7 @@ EPILOG = (
 def address(word: str) -> str:
     if not is_address(word):
         raise argparse.ArgumentTypeError(f"got {word!r}, expected an IPv4 or IPv6 address")
-    return word
+    return usual(word)
 
 
 def text(found: Sequence[Finding]) -> str:
@@ -34,16 +35,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="sctp-multipath doctor",
         description="Find what defeats multihoming on this host: timers, routes, addresses, filters, paths. "
-        "Reads only; packet filters are read as root only.",
+        "Reads only, but for --probe; packet filters are read as root only.",
         epilog=EPILOG,
     )
     parser.add_argument("--local", nargs="+", default=[], type=address, metavar="ADDRESS", help="to use here")
     parser.add_argument("--peer", nargs="+", default=[], type=address, metavar="ADDRESS", help="of the peer")
+    parser.add_argument(
+        "--probe",
+        action="store_true",
+        help="send echo requests between the addresses, small ones and such as fill the MTU; root only",
+    )
     parser.add_argument("--json", action="store_true", help="a list of name, found, why, remedy")
     options = parser.parse_args(arguments)
     if bool(options.local) != bool(options.peer):
         parser.error("--local and --peer: got one of them, expected both or none")
-    found = findings(look(options.local, options.peer))
+    if options.probe and os.geteuid():
+        parser.error("--probe: only root may send echo requests: use sudo, or leave it out")
+    found = findings(look(options.local, options.peer, options.probe))
     if options.json:
         json.dump([asdict(one) for one in found], sys.stdout, indent=2)
         print()

@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import ipaddress
 import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path as File
 from typing import Any
+
+from doctor import filters
+from doctor.host import Module, bans, environment, module_on_disk, output, point_release, text_of
+from doctor.probe import Echo, echoes
 
 # States of a path in /proc/net/sctp/remaddr.
 INACTIVE, POTENTIALLY_FAILED, ACTIVE, UNCONFIRMED = range(4)
@@ -23,17 +30,30 @@ INNER = re.compile(r"(docker|virbr|cni|flannel|cali|lxc|lxd|podman|veth)\S*|br-[
 OTHERS = ("net.core.rmem_max", "net.core.wmem_max", "net.ipv4.ip_no_pmtu_disc")
 SYSCTL_D = tuple(File(name) for name in ("/usr/lib/sysctl.d", "/run/sysctl.d", "/etc/sysctl.d"))
 MOST_ROUTES = 256  # asked for at most; a host has a few addresses
+MOST_ECHOES = 16
+# Kinds of interfaces that share the network card of their parent.
+ON_A_CARD = ("vlan", "macvlan", "ipvlan")
+NONE = Module()
+TIME_ERROR = 5  # adjtimex(2): the clock is not synchronized
 
 
 @dataclass(frozen=True)
 class Link:
-    """An interface. UP: administratively up and with a carrier; RP_FILTER: in force, 0 to 2."""
+    """An interface. UP: administratively up and with a carrier; RP_FILTER: in force, 0 to 2.
+
+    CARD: itself, or the interface below a VLAN; SPEED: in Mbit/s, 0 if not known; DUPLICATES: addresses that
+    another host has, too.
+    """
 
     name: str
     up: bool
     addresses: tuple[str, ...]
     networks: tuple[str, ...]
     rp_filter: int
+    card: str = ""
+    mtu: int = 1500
+    speed: int = 0
+    duplicates: tuple[str, ...] = ()
 
     @property
     def inner(self) -> bool:
@@ -43,34 +63,52 @@ class Link:
 
 @dataclass(frozen=True)
 class Path:
-    """An address of the peer. STATE: see above; HEARTBEATS: whether the program lets them be sent."""
+    """An address of the peer. STATE: see above.
+
+    RTO: in ticks of the kernel, 0 if not known; MAX_RETRANS: its Path.Max.Retrans, -1 if not known.
+    """
 
     address: str
     state: int
-    heartbeats: bool = True
+    rto: int = 0
+    max_retrans: int = -1
 
 
 @dataclass(frozen=True)
 class Association:
-    """IDENTITY: as /proc/net/sctp/assocs has it, "given" for addresses that the user gave."""
+    """IDENTITY: as /proc/net/sctp/assocs has it, "given" for addresses that the user gave.
+
+    MAX_RETRANS: Association.Max.Retrans; RTX: chunks that were sent again; BUFFERS: of the socket, in bytes,
+    to send and to receive; HEARTBEAT: their interval in ticks. All of them are 0 if not known.
+    """
 
     identity: str
     local: tuple[str, ...]
     paths: tuple[Path, ...]
     established: bool = True
+    max_retrans: int = 0
+    rtx: int = 0
+    buffers: tuple[int, int] = (0, 0)
+    heartbeat: int = 0
+
+    @property
+    def live(self) -> bool:
+        """Whether the kernel has it."""
+        return self.identity != "given"
 
 
 @dataclass(frozen=True)
 class Route:
     """The way to a peer's address. LOCAL: the source that is asked for, "" for any, which is then SOURCE.
 
-    DEVICE: "" where there is no way.
+    DEVICE: "" where there is no way; MTU: of the route, 0 if it has none of its own.
     """
 
     local: str
     remote: str
     device: str
     source: str = ""
+    mtu: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,7 +117,9 @@ class Facts:
 
     SETTINGS: names without net.sctp.; OTHERS: some of net.core and net.ipv4, by their whole names.
     CONFIGURED: (file, name without net.sctp.) of sysctl.d(5). BANS: lines of modprobe.d(5).
-    INVALID, NAT: lines of packet filters.
+    INVALID, NAT, ICMP: rules of packet filters. ECHOES: only if asked for. HZ: ticks per second, 0 if not
+    known. SENT: DATA chunks that left here, of all associations, without those sent again. POINT: point
+    release of the kernel. DISK: module to be loaded; LOADED: version of the loaded one.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -91,6 +131,14 @@ class Facts:
     routes: tuple[Route, ...] = ()
     invalid: tuple[str, ...] = ()
     nat: tuple[str, ...] = ()
+    icmp: tuple[str, ...] = ()
+    echoes: tuple[Echo, ...] = ()
+    synchronized: bool = True
+    hz: int = 0
+    sent: int = 0
+    point: str = ""
+    disk: Module = NONE
+    loaded: str = ""
 
     def number(self, name: str) -> int:
         """A setting that is a number."""
@@ -98,40 +146,43 @@ class Facts:
 
     def link_of(self, address: str) -> Link | None:
         """The interface with an address."""
-        return next((link for link in self.links if address in link.addresses), None)
+        return self.link_by_address.get(address)
+
+    @cached_property
+    def link_by_address(self) -> dict[str, Link]:
+        """For many associations; of interfaces with the same address, the first."""
+        return {address: link for link in reversed(self.links) for address in link.addresses}
 
     def route(self, local: str, remote: str) -> Route | None:
-        return next((one for one in self.routes if (one.local, one.remote) == (local, remote)), None)
+        return self.route_by_ends.get((local, remote))
+
+    @cached_property
+    def route_by_ends(self) -> dict[tuple[str, str], Route]:
+        """For many associations."""
+        return {(one.local, one.remote): one for one in self.routes}
+
+    def way(self, one: Association, remote: str) -> Route:
+        """The route that a path takes, as sctp_v4_get_dst() chooses; without a device if there is none.
+
+        The route for any source, if that is one of the association's; else that of a source on its interface.
+        """
+        any_source = self.route("", remote)
+        if any_source and any_source.device and any_source.source in one.local:
+            return any_source
+        ways = [way for local in one.local if (way := self.route(local, remote)) and way.device]
+        own = [way for way in ways if (link := self.link_of(way.local)) and link.name == way.device]
+        return (own or ways or [Route("", remote, "")])[0]
 
 
-def output(*command: str) -> str:
-    """What a program prints, "" when it fails or is not there; sbin is not in everybody's PATH."""
-    env = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin", "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
-    except OSError:
-        return ""
-    return "" if done.returncode else done.stdout
-
-
-def text_of(path: File) -> str:
-    """The content of a small file, "" when it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def links(text: str, rp_filters: Mapping[str, int]) -> tuple[Link, ...]:
-    """From `ip -json address`; loopback is left out."""
+def links(text: str, rp_filters: Mapping[str, int], speeds: Mapping[str, int]) -> tuple[Link, ...]:
+    """From `ip -json -details address`; loopback is left out."""
     found = []
     for one in json.loads(text or "[]"):
         if one.get("link_type") == "loopback":
             continue
         globals_ = [a for a in one.get("addr_info", []) if a.get("scope") == "global"]
         name = one["ifname"]
+        kind = one.get("linkinfo", {}).get("info_kind", "")
         found.append(
             Link(
                 name,
@@ -139,6 +190,10 @@ def links(text: str, rp_filters: Mapping[str, int]) -> tuple[Link, ...]:
                 tuple(a["local"] for a in globals_),
                 tuple(network(a) for a in globals_),
                 max(rp_filters.get("all", 0), rp_filters.get(name, 0)),
+                one.get("link", name) if kind in ON_A_CARD else name,
+                one.get("mtu", 1500),
+                max(speeds.get(name, 0), 0),
+                tuple(a["local"] for a in globals_ if a.get("dadfailed")),
             )
         )
     return tuple(found)
@@ -155,7 +210,8 @@ def associations(assocs: str, remaddr: str) -> tuple[Association, ...]:
     for line in remaddr.splitlines()[1:]:
         words = line.split()
         if len(words) >= 8 and words[7].isdigit():
-            known[words[1], words[0]] = Path(words[0], int(words[7]), words[2] != "0")
+            address, identity, _, rto, most = usual(words[0]), *words[1:5]
+            known[identity, address] = Path(address, int(words[7]), int(rto), int(most))
     found = []
     for line in assocs.splitlines()[1:]:
         before, arrow, after = line.partition("<->")
@@ -163,10 +219,22 @@ def associations(assocs: str, remaddr: str) -> tuple[Association, ...]:
         if not arrow or len(words) < 14:
             continue
         identity = words[6]
-        remote = [word.lstrip("*") for word in after.split() if is_address(word.lstrip("*"))]
-        paths = tuple(known.get((identity, address), Path(address, ACTIVE)) for address in remote)
-        local = tuple(word.lstrip("*") for word in words[13:])
-        found.append(Association(identity, local, paths, words[4] == str(ESTABLISHED)))
+        remote = [usual(word.lstrip("*")) for word in after.split() if is_address(word.lstrip("*"))]
+        # HBINT INS OUTS MAXRT T1X T2X RTXC wmema wmemq sndbuf rcvbuf
+        figures = [int(word) for word in after.split() if word.isdigit()]
+        figures += [0] * (11 - len(figures))
+        found.append(
+            Association(
+                identity,
+                tuple(usual(word.lstrip("*")) for word in words[13:]),
+                tuple(known.get((identity, address), Path(address, ACTIVE)) for address in remote),
+                words[4] == str(ESTABLISHED),
+                figures[3],
+                figures[6],
+                (figures[9], figures[10]),
+                figures[0],
+            )
+        )
     return tuple(found)
 
 
@@ -178,15 +246,53 @@ def is_address(word: str) -> bool:
     return True
 
 
+def usual(address: str) -> str:
+    """An address as ip prints it; /proc/net/sctp has all zeros of an IPv6 address."""
+    return str(ipaddress.ip_address(address))
+
+
 def version(address: str) -> int:
     return ipaddress.ip_address(address).version
 
 
-def route(local: str, remote: str) -> Route:
-    """What the kernel would do, with the rules for this source address if there is one."""
-    source = ["from", local] if local else []
-    found = json.loads(output("ip", "-json", "route", "get", remote, *source) or "[{}]")[0]
-    return Route(local, remote, found.get("dev", ""), local or found.get("prefsrc", ""))
+def values(text: str) -> Iterator[Any]:
+    """The JSON values in a text, one behind the other."""
+    decoder, place = json.JSONDecoder(), 0
+    while match := re.compile(r"\s*(?=\S)").match(text, place):
+        value, place = decoder.raw_decode(text, match.end())
+        yield value
+
+
+def answered(pairs: Sequence[tuple[str, str]], shown: str, complaints: str) -> tuple[Route, ...]:
+    """From the output of `ip -batch`: an answer for each question whose line it does not complain of."""
+    failed = {int(number) for number in re.findall(r"Command failed -:(\d+)", complaints)}
+    answers = values(shown)
+    found = []
+    for number, (local, remote) in enumerate(pairs, start=1):
+        entries: list[Any] = [] if number in failed else next(answers, [])
+        one = entries[0] if entries else {}
+        mtu = max((metric.get("mtu", 0) for metric in one.get("metrics", [])), default=0)
+        found.append(Route(local, remote, one.get("dev", ""), local or one.get("prefsrc", ""), mtu))
+    return tuple(found)
+
+
+def ask(pairs: Sequence[tuple[str, str]]) -> tuple[Route, ...]:
+    """The kernel's routes, with the rules for the source address if there is one; by one program for all."""
+    if not pairs:
+        return ()
+    lines = [f"route get {remote}{f' from {local}' if local else ''}" for local, remote in pairs]
+    try:
+        done = subprocess.run(
+            ["ip", "-json", "-force", "-batch", "-"],
+            input="\n".join(lines) + "\n",
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return ()
+    return answered(pairs, done.stdout, done.stderr)
 
 
 def routes(found: Sequence[Association]) -> tuple[Route, ...]:
@@ -197,25 +303,17 @@ def routes(found: Sequence[Association]) -> tuple[Route, ...]:
         for local, path in product(("", *one.local), one.paths)
         if not local or version(local) == version(path.address)
     }
-    return tuple(route(*pair) for pair in sorted(pairs)[:MOST_ROUTES])
+    return ask(sorted(pairs)[:MOST_ROUTES])
 
 
-def invalid(rules: str) -> tuple[str, ...]:
-    """Lines of nft and iptables-save that drop what connection tracking calls INVALID."""
-    nft = re.compile(r"ct state (\S*,)?\s*\{?[^}]*\binvalid\b.*\b(drop|reject)\b")
-    iptables = re.compile(r"--(ct)?state \S*INVALID\S* .*-j (DROP|REJECT)")
-    return lines_of(rules, lambda line: bool(nft.search(line) or iptables.search(line)))
-
-
-def lines_of(rules: str, wanted: Callable[[str], bool]) -> tuple[str, ...]:
-    return tuple(line for line in map(str.strip, rules.splitlines()) if wanted(line))
-
-
-def nat(rules: str) -> tuple[str, ...]:
-    """Lines of nft and iptables-save that change addresses of packets that leave."""
-    told = re.compile(r"\b(masquerade|snat to)\b|-j (MASQUERADE|SNAT)\b")
-    # A rule for the addresses of containers does not concern the host's own.
-    return lines_of(rules, lambda line: bool(told.search(line)) and not re.search(r"saddr |-s ", line))
+def questions(facts: Facts) -> list[tuple[int, str, str, int]]:
+    """For probe.py: each path from its source address, and its largest packet."""
+    asked = set()
+    for way in (facts.way(one, path.address) for one in facts.associations for path in one.paths):
+        link = facts.link_of(way.source)
+        if link and link.up and way.device == link.name:
+            asked.add((version(way.source), way.source, way.remote, way.mtu or link.mtu))
+    return sorted(asked)[:MOST_ECHOES]
 
 
 def configured(folders: Sequence[File]) -> tuple[tuple[str, str], ...]:
@@ -225,10 +323,52 @@ def configured(folders: Sequence[File]) -> tuple[tuple[str, str], ...]:
     return tuple((str(file), name) for file in files for name in key.findall(text_of(file)))
 
 
-def bans(config: str) -> tuple[str, ...]:
-    """The lines in the output of `modprobe --showconfig` against SCTP and what ss needs for it."""
-    pattern = re.compile(r"(blacklist|install) (sctp|sctp_diag)(\s|$)")
-    return tuple(line for line in config.splitlines() if pattern.match(line))
+def settled(proc: File, rto_s: float) -> tuple[Association, ...]:
+    """The associations; those that are young are given the time to confirm their paths.
+
+    The first HEARTBEAT of a path leaves within two initial RTOs, and has one for its answer.
+    """
+    until = time.monotonic() + 3 * rto_s
+    while True:
+        live = associations(text_of(proc / "net/sctp/assocs"), text_of(proc / "net/sctp/remaddr"))
+        waiting = any(path.state == UNCONFIRMED for one in live if one.established for path in one.paths)
+        if not waiting or time.monotonic() > until:
+            return live
+        time.sleep(0.5)
+
+
+def synchronized() -> bool:
+    """Whether something keeps the clock right; true if that is not known."""
+    buffer = ctypes.create_string_buffer(1024)  # more than a struct timex; modes 0: read only
+    try:
+        return bool(ctypes.CDLL(None).adjtimex(buffer) != TIME_ERROR)
+    except (OSError, AttributeError):
+        return True
+
+
+def ticks(release: str, boot: File = File("/boot")) -> int:
+    """CONFIG_HZ of a kernel, 0 if it is not known."""
+    match = re.search(r"^CONFIG_HZ=(\d+)$", text_of(boot / f"config-{release}"), re.MULTILINE)
+    return int(match[1]) if match else 0
+
+
+def sent(counters: str) -> int:
+    """DATA chunks that left, from /proc/net/sctp/snmp."""
+    return sum(map(int, re.findall(r"^SctpOut(?:Order|Unorder)Chunks\s+(\d+)$", counters, re.MULTILINE)))
+
+
+def speeds(sys_folder: File) -> dict[str, int]:
+    """In Mbit/s, by interface."""
+    found = {one.name: text_of(one / "speed") for one in sorted((sys_folder / "class/net").glob("*"))}
+    return {name: int(speed) for name, speed in found.items() if speed.isdigit()}
+
+
+def packet_filters(proc: File, sys_folder: File) -> tuple[filters.Rule, ...]:
+    """The rules, if there can be any: nft and iptables-save would load the modules that they look for."""
+    there = (proc / "sys/net/netfilter/nf_conntrack_max", sys_folder / "module/nf_tables")
+    if not any(path.exists() for path in there):
+        return ()
+    return filters.rules(output("nft", "list", "ruleset"), output("iptables-save"))
 
 
 def given(local: Sequence[str], remote: Sequence[str]) -> tuple[Association, ...]:
@@ -239,23 +379,36 @@ def given(local: Sequence[str], remote: Sequence[str]) -> tuple[Association, ...
     return (Association("given", tuple(local), paths),)
 
 
-def look(local: Sequence[str], remote: Sequence[str], proc: File = File("/proc")) -> Facts:
-    """Gather the facts, of these addresses beside those of all associations."""
+def look(
+    local: Sequence[str],
+    remote: Sequence[str],
+    probing: bool = False,
+    proc: File = File("/proc"),
+    sys_folder: File = File("/sys"),
+) -> Facts:
+    """Gather the facts, of these addresses beside those of all associations. PROBING: send echo requests."""
     conf = proc / "sys/net/ipv4/conf"
-    filters = {one.name: int(text_of(one / "rp_filter") or 0) for one in sorted(conf.glob("*"))}
+    rp_filters = {one.name: int(text_of(one / "rp_filter") or 0) for one in sorted(conf.glob("*"))}
     settings = {one.name: text_of(one) for one in sorted((proc / "sys/net/sctp").glob("*"))}
-    live = associations(text_of(proc / "net/sctp/assocs"), text_of(proc / "net/sctp/remaddr"))
+    live = settled(proc, int(settings.get("rto_initial", 0)) / 1000)
     every = (*given(local, remote), *live)
-    tracked = (proc / "sys/net/netfilter/nf_conntrack_max").exists()
-    rules = "\n".join((output("nft", "list", "ruleset"), output("iptables-save"))) if tracked else ""
-    return Facts(
+    rules, kernel = packet_filters(proc, sys_folder), os.uname()
+    found = Facts(
         settings=settings,
         others={name: text_of(proc / "sys" / name.replace(".", "/")) for name in OTHERS},
         configured=configured(SYSCTL_D),
-        bans=bans(output("modprobe", "--showconfig")),
-        links=links(output("ip", "-json", "address"), filters),
+        bans=bans(output("modprobe", "--showconfig"), "sctp", "sctp_diag"),
+        links=links(output("ip", "-json", "-details", "address"), rp_filters, speeds(sys_folder)),
         associations=every,
         routes=routes(every),
-        invalid=invalid(rules),
-        nat=nat(rules),
+        invalid=filters.invalid(rules),
+        nat=filters.nat(rules),
+        icmp=filters.icmp(rules),
+        synchronized=synchronized(),
+        hz=ticks(kernel.release),
+        sent=sent(text_of(proc / "net/sctp/snmp")),
+        point=point_release(kernel.release, kernel.version),
+        disk=module_on_disk(),
+        loaded=text_of(sys_folder / "module/sctp/version"),
     )
+    return replace(found, echoes=echoes(questions(found))) if probing else found

@@ -9,13 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from itertools import combinations
 
-from doctor.facts import INACTIVE, POTENTIALLY_FAILED, UNCONFIRMED, Association, Facts, version
+from doctor.facts import (
+    ACTIVE,
+    INACTIVE,
+    POTENTIALLY_FAILED,
+    UNCONFIRMED,
+    Association,
+    Facts,
+    version,
+)
+from doctor.filters import concerns
+from doctor.host import newer
 
 SHORT_LIFE_S = 5.0  # an outage of all networks that an association should survive
 LONG_HEARTBEAT_MS = 60_000
 SMALL_BUFFER = 1 << 20  # bytes; Linux's default is 212992
+LARGE_BUFFER = 32 << 20  # bytes; advice never exceeds it
+LONGEST_SACK_DELAY_MS = 500  # RFC 9260, 6.2
+MANY_RETRANSMISSIONS = 10  # chunks, and of a hundred sent by all associations:
+RETRANSMITTED_PERCENT = 2
+PRIVATE = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))  # sctp_v4_scope()
 
 
 @dataclass(frozen=True)
@@ -38,17 +54,45 @@ def unknown(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def round_trip_ms(facts: Facts, one: Association) -> float:
+    """The longest that was measured on a path of the association, 0 if none was."""
+    ends = {path.address for path in one.paths}
+    return max((echo.small_ms or 0 for echo in facts.echoes if echo.remote in ends), default=0)
+
+
 def sack_delay(facts: Facts) -> Iterator[Finding]:
     if not facts.settings:
         return
     delay, least = facts.number("sack_timeout"), facts.number("rto_min")
-    if least <= delay:
+    longest = max((round_trip_ms(facts, one) for one in facts.associations), default=0)
+    if least <= delay + longest:
+        trip = f", the round trip {longest:.0f} ms" if longest else ""
+        room = least - longest
+        lower = (
+            f"sysctl net.sctp.sack_timeout={max(int(room // 5), 1)} on both hosts, or " if room > 5 else ""
+        )
         yield Finding(
             "sack-delay",
-            f"net.sctp.rto_min is {least} ms, net.sctp.sack_timeout {delay} ms",
+            f"net.sctp.rto_min is {least} ms, net.sctp.sack_timeout {delay} ms{trip}",
             "a peer with this delay answers a lone message after RTO.Min: spurious timeouts",
-            f"sysctl net.sctp.sack_timeout={max(least // 5, 1)} on both hosts, or raise rto_min",
+            f"{lower}raise rto_min above the sum of both",
         )
+
+
+def peer_sack_delay(facts: Facts) -> Iterator[Finding]:
+    """Retransmissions although all paths work, with an RTO that a delayed SACK may exceed."""
+    for one in facts.associations:
+        rtos = [path.rto * 1000 // facts.hz for path in one.paths if facts.hz and path.rto]
+        works = all(path.state == ACTIVE for path in one.paths)
+        many = max(MANY_RETRANSMISSIONS, facts.sent * RETRANSMITTED_PERCENT // 100)
+        if works and one.rtx >= many and rtos and min(rtos) < LONGEST_SACK_DELAY_MS:
+            yield Finding(
+                "peer-sack-delay",
+                f"association {one.identity}: {one.rtx} chunks sent again, no path failed, "
+                f"RTO {min(rtos)} ms",
+                "the peer may delay SACKs for longer than the RTO; if it does not, a path loses packets",
+                "lower the peer's SACK delay (Linux: 200 ms) below RTO.Min here, or raise net.sctp.rto_min",
+            )
 
 
 def one_retransmission(facts: Facts) -> Iterator[Finding]:
@@ -85,6 +129,20 @@ def association_limit(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def association_limits(facts: Facts) -> Iterator[Finding]:
+    """As association_limit(), by the values in force of an association whose program has changed them."""
+    for one in facts.associations:
+        each = sorted(path.max_retrans for path in one.paths if path.max_retrans >= 0)[:2]
+        if one.live and one.max_retrans and len(each) == 2 and one.max_retrans < sum(each):
+            yield Finding(
+                "association-limit",
+                f"association {one.identity}: Association.Max.Retrans is {one.max_retrans}, "
+                f"Path.Max.Retrans {each[0]} and {each[1]}",
+                "the association may end while one of two paths has not failed yet",
+                f"have the program set sasoc_asocmaxrxt (SCTP_ASSOCINFO) to {sum(each)}, or leave it",
+            )
+
+
 def life_s(facts: Facts) -> float:
     """The time of association_max_retrans + 1 timeouts in a row, from RTO.Min on; RFC 9260, 6.3.3 E2."""
     rto, most = facts.number("rto_min"), facts.number("rto_max")
@@ -106,13 +164,21 @@ def short_life(facts: Facts) -> Iterator[Finding]:
 
 
 def heartbeats(facts: Facts) -> Iterator[Finding]:
-    if facts.settings and facts.number("hb_interval") > LONG_HEARTBEAT_MS:
-        yield Finding(
-            "slow-heartbeats",
-            f"net.sctp.hb_interval is {facts.number('hb_interval') / 1000:g} s",
-            "a path without data that has failed is noticed by HEARTBEATs only, and so is its return",
-            "sysctl net.sctp.hb_interval=30000",
-        )
+    """By the setting, and by associations whose program has another interval."""
+    usual = facts.number("hb_interval") if facts.settings else 0
+    own = {
+        f"association {one.identity}: HEARTBEATs": interval
+        for one in facts.associations
+        if facts.hz and (interval := one.heartbeat * 1000 // facts.hz) != usual
+    }
+    for name, interval in ({"net.sctp.hb_interval": usual} | own).items():
+        if interval > LONG_HEARTBEAT_MS:
+            yield Finding(
+                "slow-heartbeats",
+                f"{name}: one each {interval / 1000:g} s",
+                "a path without data that has failed is noticed by HEARTBEATs only, and so is its return",
+                "sysctl net.sctp.hb_interval=30000, or spp_hbinterval in the program",
+            )
 
 
 def addresses(facts: Facts) -> Iterator[Finding]:
@@ -132,6 +198,13 @@ def addresses(facts: Facts) -> Iterator[Finding]:
                 f"{address}: {link.name} is down or has no carrier",
                 "its path is lost until T3-rtx or a HEARTBEAT finds out",
                 f"ip link set {link.name} up; check the cable and the switch",
+            )
+        elif address in link.duplicates:
+            yield Finding(
+                "duplicate-address",
+                f"{address} on {link.name} belongs to another host, too: its test for duplicates failed",
+                "the kernel does not use the address, so its path does not exist",
+                f"another address for one of the hosts, then: ip address del {address}/... dev {link.name}",
             )
         elif link.inner:
             yield Finding(
@@ -169,6 +242,21 @@ def same_network(facts: Facts) -> Iterator[Finding]:
             )
 
 
+def scope(facts: Facts) -> Iterator[Finding]:
+    """sctp_in_scope(): to a public address only public ones are announced. The first one is connected to."""
+    for one in facts.associations:
+        ours = [*one.local, *(path.address for path in one.paths)]
+        hidden = [address for address in ours if private(address)]
+        public = one.paths and not private(one.paths[0].address)
+        if not one.live and hidden and public and facts.settings.get("addr_scope_policy") == "1":
+            yield Finding(
+                "address-scope",
+                f"{one.paths[0].address} is a public address, {', '.join(hidden)} private",
+                "in an association with a public address, private ones are neither announced nor taken",
+                "sysctl net.sctp.addr_scope_policy=0 on both hosts, or connect to a private address first",
+            )
+
+
 def both_ends(facts: Facts) -> Iterator[Finding]:
     mine = {address for link in facts.links for address in link.addresses}
     for one in facts.associations:
@@ -202,7 +290,7 @@ def strays(facts: Facts) -> Iterator[Finding]:
     for one in facts.associations:
         for local in one.local:
             own = facts.link_of(local)
-            if not own or not own.up:
+            if not own or not own.up or own.inner:
                 continue
             ways = [way for path in one.paths if (way := facts.route(local, path.address)) and way.device]
             if not ways or any(way.device == own.name for way in ways) or local in told:
@@ -225,30 +313,26 @@ def strays(facts: Facts) -> Iterator[Finding]:
 
 
 def one_card(facts: Facts) -> Iterator[Finding]:
-    """All paths through one interface, though the addresses are on several."""
+    """All paths through one interface, or through VLANs of one card."""
+    cards = {link.name: link.card or link.name for link in facts.links}
     for one in facts.associations:
-        cards = {link.name for local in one.local if (link := facts.link_of(local)) and link.up}
-        used = {device_of(facts, one, path.address) for path in one.paths} - {""}
-        if len(cards) > 1 and len(one.paths) > 1 and len(used) == 1:
+        used = sorted({facts.way(one, path.address).device for path in one.paths})
+        if len(one.paths) < 2 or not all(used):
+            continue
+        if len(used) == 1:
             yield Finding(
                 "one-interface",
-                f"all {len(one.paths)} addresses of the peer are reached through {used.pop()}",
+                f"all {len(one.paths)} addresses of the peer are reached through {used[0]}",
                 "a fault of this interface or its network takes all paths at once",
                 "routes to each address of the peer through an interface of its own",
             )
-
-
-def device_of(facts: Facts, one: Association, remote: str) -> str:
-    """The interface that a path takes, as sctp_v4_get_dst() chooses.
-
-    The route for any source, if that is one of the association's; else that of a source on its own interface.
-    """
-    usual = facts.route("", remote)
-    if usual and usual.device and usual.source in one.local:
-        return usual.device
-    ways = [way for local in one.local if (way := facts.route(local, remote)) and way.device]
-    own = [way for way in ways if (link := facts.link_of(way.local)) and link.name == way.device]
-    return (own or ways)[0].device if ways else ""
+        elif len(card := {cards.get(name, name) for name in used}) == 1:
+            yield Finding(
+                "one-card",
+                f"{', '.join(used)} are all on {card.pop()}",
+                "a fault of this card, its cable or its switch takes all paths at once",
+                "a network card for each path",
+            )
 
 
 def states(facts: Facts) -> Iterator[Finding]:
@@ -259,7 +343,7 @@ def states(facts: Facts) -> Iterator[Finding]:
                     "unconfirmed",
                     f"association {one.identity}: {path.address} has never answered a HEARTBEAT",
                     "the path carries no data, and is none to fail over to",
-                    "check its route and firewalls, or have the peer's program not announce it",
+                    "check its route and firewalls, and that the program leaves SPP_HB_ENABLE on",
                 )
             if path.state in (INACTIVE, POTENTIALLY_FAILED):
                 state = "inactive" if path.state == INACTIVE else "potentially failed"
@@ -271,6 +355,25 @@ def states(facts: Facts) -> Iterator[Finding]:
                 )
 
 
+def private(address: str) -> bool:
+    """Whether an address is one that hosts in different networks may have."""
+    return any(ip_address(address) in network for network in PRIVATE)
+
+
+def translated_between(facts: Facts) -> Iterator[Finding]:
+    """A private address announced by a peer that is reached at a public one, or the other way around."""
+    for one in facts.associations:
+        never = [path.address for path in one.paths if path.state == UNCONFIRMED]
+        heard = [path.address for path in one.paths if path.state != UNCONFIRMED]
+        if heard and any(private(address) != private(heard[0]) for address in never):
+            yield Finding(
+                "nat-between",
+                f"association {one.identity}: the peer answers at {heard[0]}, not at {', '.join(never)}",
+                "an address translator is likely between: the peer announces addresses of its own network",
+                "a way without translation (a tunnel), or one association per pair of addresses",
+            )
+
+
 def single(facts: Facts) -> Iterator[Finding]:
     for one in facts.associations:
         local = {version(address) for address in one.local}
@@ -280,7 +383,7 @@ def single(facts: Facts) -> Iterator[Finding]:
                 "one-path",
                 f"association {one.identity}: only {len(usable)} address of the peer is of use",
                 "there is no path to fail over to",
-                "have both programs bind an address of each network (sctp_bindx()), of the same families",
+                "have both programs bind an address of each network, of the same families; no NAT between",
             )
 
 
@@ -295,13 +398,53 @@ def tracked(facts: Facts) -> Iterator[Finding]:
 
 
 def translated(facts: Facts) -> Iterator[Finding]:
+    mine = [address for one in facts.associations for address in one.local]
+    mine = mine or [address for link in facts.links if not link.inner for address in link.addresses]
     for line in facts.nat:
+        if concerns(line, mine):
+            yield Finding(
+                "nat",
+                f"a packet filter changes source addresses: {line}",
+                "the peer sees an address that the association does not have, and answers nothing",
+                "leave SCTP out of this rule: nft ... meta l4proto != sctp",
+            )
+
+
+def icmp_dropped(facts: Facts) -> Iterator[Finding]:
+    for line in facts.icmp:
         yield Finding(
-            "nat",
-            f"a packet filter changes source addresses: {line}",
-            "the peer sees an address that the association does not have, and answers nothing",
-            "leave SCTP out of this rule: nft ... meta l4proto != sctp",
+            "icmp-dropped",
+            f"a packet filter has: {line}",
+            "routers tell of a smaller MTU by ICMP; without it, full packets are lost while HEARTBEATs pass",
+            "accept ICMP destination-unreachable and ICMPv6 packet-too-big before this rule",
         )
+
+
+def mtu_hole(facts: Facts) -> Iterator[Finding]:
+    for echo in facts.echoes:
+        if echo.small_ms is not None and not echo.full:
+            yield Finding(
+                "path-mtu-hole",
+                f"{echo.remote} answers {echo.local} with small packets, not with {echo.size} bytes",
+                "the path stays active by its HEARTBEATs and loses full packets, so nothing fails over",
+                f"let the router there send ICMP, or: ip route change {echo.remote} ... mtu N",
+            )
+
+
+def no_echo(facts: Facts) -> Iterator[Finding]:
+    """A path of several that answers nothing; where none answers, echo requests are filtered."""
+    for one in facts.associations:
+        ends = {path.address for path in one.paths}
+        asked = [echo for echo in facts.echoes if echo.remote in ends and echo.local in one.local]
+        heard = {echo.remote for echo in asked if echo.small_ms is not None}
+        dead = {echo.remote: echo for echo in asked if echo.remote not in heard}
+        for echo in dead.values() if heard else ():
+            yield Finding(
+                "no-echo",
+                f"{echo.remote} does not answer {echo.local}; {', '.join(sorted(heard))} does",
+                "the path is cut, or leads to another network",
+                f"check cables, VLANs and routes: ping -I {echo.local} {echo.remote}",
+            )
 
 
 def banned(facts: Facts) -> Iterator[Finding]:
@@ -311,6 +454,34 @@ def banned(facts: Facts) -> Iterator[Finding]:
             f"modprobe.d(5) has: {line}",
             "after the next start SCTP is not there, or ss does not show its associations",
             "remove the line if this host is to use SCTP",
+        )
+
+
+def old_module(facts: Facts) -> Iterator[Finding]:
+    if facts.disk.source and newer(facts.point, facts.disk.source):
+        yield Finding(
+            "old-module",
+            f"the module has the SCTP of Linux {facts.disk.source}, this kernel is {facts.point}",
+            "fixes of SCTP between the two releases are missing",
+            "look for a newer package, or build one of the newer source: make deb",
+        )
+    built_in = facts.disk.filename == "(builtin)"
+    if facts.settings and facts.disk.version and not built_in and facts.loaded != facts.disk.version:
+        yield Finding(
+            "another-module",
+            f"the loaded SCTP is {facts.loaded or 'the stock one'}, the one on disk {facts.disk.version}",
+            "a loaded SCTP cannot be unloaded, so the one on disk is not in use",
+            "restart the host",
+        )
+
+
+def clock(facts: Facts) -> Iterator[Finding]:
+    if not facts.synchronized:
+        yield Finding(
+            "clock",
+            "nothing keeps the clock of this host right (adjtimex(2) says so)",
+            "a jump while an association opens makes its cookie stale; logs of both ends do not match",
+            "run an NTP client, for example: apt-get install systemd-timesyncd",
         )
 
 
@@ -335,8 +506,31 @@ def small_buffers(facts: Facts) -> Iterator[Finding]:
                 "small-buffers",
                 f"net.sctp.cmt is 1, and {name} is {size} bytes",
                 "beyond a local network, buffers that are too small make one path wait for another",
-                f"sysctl {name}=33554432, and SO_RCVBUF and SO_SNDBUF in the program",
+                f"sysctl {name}={LARGE_BUFFER}, and SO_RCVBUF and SO_SNDBUF in the program",
             )
+
+
+def needed(facts: Facts, one: Association) -> int:
+    """Bytes that all paths carry in the longest round trip; SMALL_BUFFER if that was not measured."""
+    devices = {facts.way(one, path.address).device for path in one.paths}
+    rate = sum(link.speed for link in facts.links if link.name in devices) * 1_000_000 / 8
+    product = rate * round_trip_ms(facts, one) / 1000
+    return min(int(product), LARGE_BUFFER) if product else SMALL_BUFFER
+
+
+def small_socket_buffers(facts: Facts) -> Iterator[Finding]:
+    """Of live associations; a socket's buffers are those that the program set."""
+    if facts.settings.get("cmt") != "1":
+        return
+    for one in facts.associations:
+        for name, size in zip(("SO_SNDBUF", "SO_RCVBUF"), one.buffers, strict=True):
+            if len(one.paths) > 1 and 0 < size < needed(facts, one):
+                yield Finding(
+                    "small-socket-buffers",
+                    f"association {one.identity}: {name} {size} bytes, the paths need {needed(facts, one)}",
+                    "a buffer below the sum of the rates times the longest round trip makes paths wait",
+                    f"have the program set {name}, up to net.core.{'wr'[name == 'SO_RCVBUF']}mem_max",
+                )
 
 
 def path_mtu(facts: Facts) -> Iterator[Finding]:
@@ -349,42 +543,39 @@ def path_mtu(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def silent(facts: Facts) -> Iterator[Finding]:
-    for one in facts.associations:
-        off = [path.address for path in one.paths if not path.heartbeats]
-        if off and len(one.paths) > 1:
-            yield Finding(
-                "heartbeats-off",
-                f"association {one.identity}: no HEARTBEATs to {', '.join(off)}",
-                "a fault of a path without data is not noticed, and a path that failed does not come back",
-                "have the program leave SPP_HB_ENABLE on",
-            )
-
-
 CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     unknown,
     banned,
+    old_module,
     unknown_keys,
+    clock,
     sack_delay,
+    peer_sack_delay,
     one_retransmission,
     no_potentially_failed,
     association_limit,
+    association_limits,
     short_life,
     heartbeats,
     small_buffers,
+    small_socket_buffers,
     path_mtu,
     addresses,
     offered,
     same_network,
+    scope,
     both_ends,
     reachable,
     strays,
     one_card,
     single,
     states,
-    silent,
     tracked,
     translated,
+    translated_between,
+    icmp_dropped,
+    mtu_hole,
+    no_echo,
 )
 
 

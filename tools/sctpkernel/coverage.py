@@ -34,8 +34,8 @@ from sctpkernel.paths import ROOT, cache_root
 FLAVOUR = "patched"
 BUILDS = ("uml", "kunit", "debug")  # the debug kernel has checks of its own between the lines
 TESTS = "testbed/tests/kernel"
-# On virtual machines or no kernel at all, or on the stock kernel.
-NOT_COUNTED = ("test_install", "test_module", "test_runs")
+# On virtual machines or no kernel at all, on the stock kernel, or on one with connection tracking.
+NOT_COUNTED = ("test_doctor", "test_doctor_healthy", "test_install", "test_module", "test_runs")
 OWN = "multipath*.c"
 OURS = "multipath_test*"  # the unit tests themselves
 ROWS = (OWN, "multipath*.h", "outqueue.c", "output.c", "transport.c", "associola.c")

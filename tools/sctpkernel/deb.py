@@ -29,7 +29,7 @@ NAME = "sctp-multipath"
 PACKAGE = f"{NAME}-dkms"
 OUT = ROOT / "build" / "deb"
 TEMPLATE = ROOT / "tools" / "deb"
-OPERATOR = "Documentation/operator.rst"
+PAGES = ("Documentation/operator.rst", "Documentation/slow-failover.rst", "sysctl/README.md")
 SETTINGS = "Documentation/networking/sctp-multipath.rst"  # a file of the series
 # What the package is made of: a commit that touches none of it makes the same package again.
 INPUTS = (
@@ -41,7 +41,7 @@ INPUTS = (
     "tools/mpflow",
     "tools/pathview",
     "tools/sctpkernel/deb.py",
-    OPERATOR,
+    *PAGES,
 )
 
 
@@ -151,7 +151,7 @@ def assemble(bases: Sequence[Base], version: str, moment: str, place: Path) -> N
     copy_tools(place)
     (place / "doc").mkdir()
     pages = [place / "src" / name / Path(SETTINGS).name for name in names]
-    for path in (ROOT / OPERATOR, ROOT / "sysctl" / "README.md", pages[-1]):
+    for path in (*(ROOT / page for page in PAGES), pages[-1]):
         shutil.copy(path, place / "doc")
     for path in pages:
         path.unlink()

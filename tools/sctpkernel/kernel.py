@@ -59,6 +59,7 @@ VARIANTS = {
     "uml": Variant(UML),
     # on top of the same options: most files then come from ccache
     "kunit": Variant((*UML, "tools/build/kunit.fragment")),
+    "doctor": Variant((*UML, "tools/build/doctor.fragment")),
     "debug": Variant((*UML, DEBUG)),
     "x86": Variant(X86, *MACHINE),
     "x86-debug": Variant((*X86, DEBUG, "tools/build/debug-x86.fragment"), *MACHINE),

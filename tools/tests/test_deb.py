@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from deb import status
-from deb.status import Host, Module
+from deb.status import Host
+from doctor import host as facts_of_host
+from doctor.host import Module
 from sctpkernel import deb
 from sctpkernel.series import Patch
 
@@ -154,12 +156,12 @@ def test_the_report_names_settings_that_are_not_off() -> None:
     ],
 )
 def test_the_point_release_is_found(release: str, version: str, point: str) -> None:
-    assert status.point_release(release, version) == point
+    assert facts_of_host.point_release(release, version) == point
 
 
 def test_bans_are_found_in_the_configuration_of_modprobe() -> None:
     text = "blacklist pcspkr\nblacklist sctp\ninstall sctp /bin/false\ninstall sctp_diag /bin/true\n"
-    assert status.bans(text) == ("blacklist sctp", "install sctp /bin/false")
+    assert facts_of_host.bans(text, "sctp") == ("blacklist sctp", "install sctp /bin/false")
 
 
 def test_a_profile_is_read_as_sysctl_reads_it() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path as File
 
 import pytest
-from doctor import cli, facts
+from doctor import cli, facts, filters, host, probe
 from doctor.facts import ACTIVE, Association, Facts, Link, Path, Route
 from doctor.findings import CHECKS, Finding, findings, life_s
 
@@ -23,11 +23,10 @@ WAYS = tuple(
     Route(local, f"10.{n}.0.2", f"eth{n}", local or f"10.{n}.0.1") for n in (1, 2) for local in ("", *LOCAL)
 )
 HEALTHY = Facts(settings=DEFAULTS, links=LINKS, associations=(Association("1", LOCAL, PATHS),), routes=WAYS)
-# The columns behind RADDRS but for the first few are left out.
 ASSOCS = """\
  ASSOC SOCK STY SST ST HBKT ASSOC-ID TX_QUEUE RX_QUEUE UID INODE LPORT RPORT LADDRS <-> RADDRS HBINT INS
-0000 1111 2 1 3 0 17 0 0 0 5011 42100 5000  *10.1.0.1 10.2.0.1 <-> *10.1.0.2 10.2.0.2 \t   30000    10
-0000 2222 2 1 1 0 18 0 0 0 5012 42101 5000  10.1.0.1 <-> *fd00::2 \t   30000    10
+0000 1111 2 1 3 0 17 0 0 0 5 42 5000  *10.1.0.1 10.2.0.1 <-> *10.1.0.2 10.2.0.2 30 9 9 10 0 0 7 1 0 1000 2000
+0000 2222 2 1 1 0 18 0 0 0 5012 42101 5000  10.1.0.1 <-> *fd00:0000:0000:0000:0000:0000:0000:0002 \t   3000 10
 """
 REMADDR = """\
 ADDR ASSOC_ID HB_ACT RTO MAX_PATH_RTX REM_ADDR_RTX START STATE
@@ -47,8 +46,17 @@ def test_a_healthy_host() -> None:
 
 def test_associations_are_read() -> None:
     first, second = facts.associations(ASSOCS, REMADDR)
-    assert first == Association("17", LOCAL, (Path("10.1.0.2", 2), Path("10.2.0.2", 3)), True)
-    assert second == Association("18", ("10.1.0.1",), (Path("fd00::2", ACTIVE),), False)
+    assert first == Association(
+        "17",
+        LOCAL,
+        (Path("10.1.0.2", 2, 1000, 5), Path("10.2.0.2", 3, 3000, 5)),
+        True,
+        10,
+        7,
+        (1000, 2000),
+        30,
+    )
+    assert second == Association("18", LOCAL[:1], (Path("fd00::2", ACTIVE),), False, heartbeat=3000)
     assert facts.associations("", "") == ()
 
 
@@ -58,17 +66,24 @@ def test_interfaces_are_read() -> None:
         {
             "ifname": "eth1",
             "flags": ["UP", "LOWER_UP"],
+            "mtu": 1400,
             "addr_info": [
-                {"local": "10.1.0.1", "prefixlen": 24, "scope": "global"},
+                {"local": "10.1.0.1", "prefixlen": 24, "scope": "global", "dadfailed": True},
                 {"local": "fe80::1", "prefixlen": 64, "scope": "link"},
             ],
         },
-        {"ifname": "eth2", "flags": ["UP", "NO-CARRIER"], "addr_info": []},
+        {
+            "ifname": "eth2.7",
+            "link": "eth2",
+            "flags": ["UP", "NO-CARRIER"],
+            "linkinfo": {"info_kind": "vlan"},
+            "addr_info": [],
+        },
     ]
-    found = facts.links(json.dumps(shown), {"all": 0, "eth1": 1})
+    found = facts.links(json.dumps(shown), {"all": 0, "eth1": 1}, {"eth1": 1000})
     assert found == (
-        Link("eth1", True, ("10.1.0.1",), ("10.1.0.0/24",), 1),
-        Link("eth2", False, (), (), 0),
+        Link("eth1", True, ("10.1.0.1",), ("10.1.0.0/24",), 1, "eth1", 1400, 1000, ("10.1.0.1",)),
+        Link("eth2.7", False, (), (), 0, "eth2"),
     )
 
 
@@ -83,12 +98,22 @@ def test_names_of_interfaces_to_containers(name: str, inner: bool) -> None:
     assert Link(name, True, (), (), 0).inner is inner
 
 
+NFT = "table inet t {{\n\tchain c {{\n\t\ttype {hook}; policy accept;\n\t\t{lines}\n\t}}\n}}\n"
+
+
+def rules(*lines: str, hook: str = "filter hook input priority filter") -> tuple[filters.Rule, ...]:
+    """As nft lists them, or iptables-save."""
+    if lines[0].startswith("-A"):
+        return filters.rules("", "\n".join(("*filter", ":INPUT ACCEPT [0:0]", *lines, "COMMIT")))
+    return filters.rules(NFT.format(hook=hook, lines="\n\t\t".join(lines)), "")
+
+
 @pytest.mark.parametrize(
     ("line", "found"),
     [
         ("ct state invalid drop", True),
         ("ct state { invalid } counter packets 0 bytes 0 drop", True),
-        ("ct state invalid,untracked counter reject", True),
+        ("ct state invalid,untracked counter packets 0 bytes 0 reject", True),
         ("ct state vmap { established : accept, related : accept, invalid : drop }", True),
         ("-A INPUT -m conntrack --ctstate INVALID -j DROP", True),
         ("-A INPUT -m state --state INVALID,UNTRACKED -j REJECT --reject-with icmp-port-unreachable", True),
@@ -98,23 +123,124 @@ def test_names_of_interfaces_to_containers(name: str, inner: bool) -> None:
     ],
 )
 def test_rules_that_drop_what_is_invalid(line: str, found: bool) -> None:
-    assert facts.invalid(line) == ((line,) if found else ())
-    assert names(replace(HEALTHY, invalid=facts.invalid(line))) == ["conntrack-invalid"] * found
+    lines = filters.invalid(rules(line))
+    assert lines == ((line,) if found else ())
+    assert names(replace(HEALTHY, invalid=lines)) == ["conntrack-invalid"] * found
+
+
+@pytest.mark.parametrize(
+    ("line", "passes"),
+    [
+        ("meta l4proto sctp accept", True),
+        ("meta l4proto sctp counter packets 4 bytes 200 accept", True),
+        ("ip protocol { tcp, sctp } accept", True),
+        ("sctp dport 5000 accept", True),
+        ("sctp dport { 2905, 3868 } accept", True),
+        ("accept", True),
+        ("ip saddr 10.1.0.2 meta l4proto sctp accept", False),
+        ("sctp dport 5000 drop", False),
+        ("tcp dport 22 accept", False),
+    ],
+)
+def test_rules_in_front_of_those(line: str, passes: bool) -> None:
+    assert filters.invalid(rules(line, "ct state invalid drop")) == (
+        () if passes else ("ct state invalid drop",)
+    )
+
+
+def test_rules_of_iptables_in_front_of_those() -> None:
+    drop = "-A INPUT -m conntrack --ctstate INVALID -j DROP"
+    for line, passes in (
+        ("-A INPUT -p sctp -j ACCEPT", True),
+        ("-A INPUT -p sctp -m sctp --dport 5000 -j ACCEPT", True),
+        ("-A INPUT -s 10.1.0.2/32 -p sctp -j ACCEPT", False),
+        ("-A OTHER -p sctp -j ACCEPT", False),
+    ):
+        assert filters.invalid(rules(line, drop)) == (() if passes else (drop,))
 
 
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("oifname eth1 masquerade", True),
-        ("snat to 192.0.2.1", True),
+        ("icmp type destination-unreachable drop", True),
+        ("icmp type { destination-unreachable, echo-request } counter packets 0 bytes 0 drop", True),
+        ("icmpv6 type packet-too-big reject", True),
+        ("meta l4proto { icmp, ipv6-icmp } drop", True),
+        ("ip protocol icmp drop", True),
+        ("-A INPUT -p icmp -j DROP", True),
+        ("-A INPUT -p icmp -m icmp --icmp-type 3/4 -j DROP", True),
+        ("icmp type echo-request drop", False),
+        ("-A INPUT -p icmp -m icmp --icmp-type 8 -j DROP", False),
+        ("ip saddr 10.9.0.0/16 meta l4proto icmp drop", False),
+    ],
+)
+def test_rules_that_drop_icmp(line: str, found: bool) -> None:
+    lines = filters.icmp(rules(line))
+    assert lines == ((line,) if found else ())
+    assert names(replace(HEALTHY, icmp=lines)) == ["icmp-dropped"] * found
+    related = "-A INPUT -m state --state RELATED -j ACCEPT" if line[0] == "-" else "ct state related accept"
+    assert filters.icmp(rules(related, line)) == ()
+    if line[0] != "-":
+        assert filters.icmp(rules(line, hook="filter hook output priority 0")) == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ('oifname "eth1" masquerade', True),
+        ("snat ip to 192.0.2.1", True),
+        ("ip saddr 10.0.0.0/8 masquerade", True),
         ("-A POSTROUTING -o eth1 -j MASQUERADE", True),
         ("-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE", False),
         ("ip saddr 10.88.0.0/16 masquerade", False),
-        ("oifname eth1 accept", False),
+        ("ip saddr @containers masquerade", False),
+        ("meta l4proto != sctp masquerade", False),
+        ("meta l4proto { tcp, udp } masquerade", False),
+        ("meta l4proto { sctp, udp } masquerade", True),
+        ("tcp dport 80 masquerade", False),
+        ("-A POSTROUTING -p tcp -j MASQUERADE", False),
+        ('oifname "eth1" accept', False),
     ],
 )
 def test_rules_that_change_addresses(line: str, found: bool) -> None:
-    assert facts.nat(line) == ((line,) if found else ())
+    lines = filters.nat(rules(line, hook="nat hook postrouting priority srcnat"))
+    assert names(replace(HEALTHY, nat=lines)) == ["nat"] * found
+
+
+def test_answers_of_ip() -> None:
+    pairs = (("", "10.1.0.2"), ("10.1.0.1", "10.9.0.2"), ("10.2.0.1", "10.2.0.2"))
+    shown = (
+        '[{"dst":"10.1.0.2","dev":"eth1","prefsrc":"10.1.0.1"}]\n'
+        '[{"dst":"10.2.0.2","from":"10.2.0.1","dev":"eth2","metrics":[{"mtu":1400}]}]\n\n'
+    )
+    complaints = "RTNETLINK answers: Network is unreachable\nCommand failed -:2\n"
+    assert facts.answered(pairs, shown, complaints) == (
+        Route("", "10.1.0.2", "eth1", "10.1.0.1"),
+        Route("10.1.0.1", "10.9.0.2", "", "10.1.0.1"),
+        Route("10.2.0.1", "10.2.0.2", "eth2", "10.2.0.1", 1400),
+    )
+
+
+def test_the_length_of_a_tick(tmp_path: File) -> None:
+    (tmp_path / "config-6.12").write_text("CONFIG_HZ_250=y\nCONFIG_HZ=250\n")
+    assert (facts.ticks("6.12", tmp_path), facts.ticks("6.1", tmp_path)) == (250, 0)
+
+
+def test_retransmissions_are_compared_with_what_was_sent() -> None:
+    counters = "SctpCurrEstab 1\nSctpOutOrderChunks \t 4000\nSctpOutUnorderChunks 1000\nSctpOutCtrlChunks 9\n"
+    assert facts.sent(counters) == 5000
+    paths = tuple(replace(path, rto=50, max_retrans=5) for path in PATHS)
+    one = Association("1", LOCAL, paths, rtx=100)
+    for sent, named in ((5000, True), (5050, False)):
+        seen = replace(HEALTHY, associations=(one,), hz=250, sent=sent)
+        assert names(seen) == ["peer-sack-delay"] * named
+    assert names(replace(HEALTHY, associations=(replace(one, rtx=9),), hz=250)) == []
+
+
+def test_an_echo_request() -> None:
+    packet = probe.request(probe.KINDS[4], 7, 1, 1500)
+    assert len(packet) == 1480 and probe.checksum(packet) == 0
+    assert len(probe.request(probe.KINDS[6], 7, 1, 1500)) == 1460
 
 
 def test_files_of_settings(tmp_path: File) -> None:
@@ -125,7 +251,7 @@ def test_files_of_settings(tmp_path: File) -> None:
 
 def test_lines_against_the_module() -> None:
     text = "blacklist sctp\ninstall sctp_diag /bin/false\nblacklist sctpx\nalias sctp foo\n"
-    assert facts.bans(text) == ("blacklist sctp", "install sctp_diag /bin/false")
+    assert host.bans(text, "sctp", "sctp_diag") == ("blacklist sctp", "install sctp_diag /bin/false")
 
 
 def test_a_host_without_sctp() -> None:
@@ -143,7 +269,7 @@ def test_how_long_an_association_lives() -> None:
 
 
 def test_each_check_says_three_things_in_a_line_each() -> None:
-    paths = (Path("10.1.0.2", 0), Path("10.2.0.2", 3, False))
+    paths = (Path("10.1.0.2", 0), Path("10.2.0.2", 3))
     broken = Facts(
         settings={**DEFAULTS, "rto_min": "100", "path_max_retrans": "1", "hb_interval": "90000", "cmt": "1"},
         others={"net.core.rmem_max": "212992", "net.ipv4.ip_no_pmtu_disc": "1"},
@@ -159,7 +285,7 @@ def test_each_check_says_three_things_in_a_line_each() -> None:
     assert [one.name for one in found] == [
         *("module-banned", "unknown-setting", "sack-delay", "path-max-retrans-1", "slow-heartbeats"),
         *("small-buffers", "no-path-mtu-discovery", "link-down", "address-gone", "no-route", "no-route"),
-        *("path-failed", "unconfirmed", "heartbeats-off", "conntrack-invalid", "nat"),
+        *("path-failed", "unconfirmed", "conntrack-invalid", "nat"),
     ]
     assert len(CHECKS) > 20
     for one in found:
@@ -168,8 +294,10 @@ def test_each_check_says_three_things_in_a_line_each() -> None:
     assert len(text.splitlines()) == 3 * len(found)
 
 
-def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.os, "geteuid", lambda: 1000)
     for words, complaint in (
+        (["--probe"], "--probe: only root may send echo requests"),
         (["--local", "10.1.0.1"], "--local and --peer: got one of them, expected both or none"),
         (["--local", "ten", "--peer", "10.1.0.2"], "got 'ten', expected an IPv4 or IPv6 address"),
     ):
@@ -179,7 +307,10 @@ def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_for_programs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "look", lambda local, peer: Facts())
-    assert cli.main(["--json"]) == 1
+    asked = []
+    monkeypatch.setattr(cli.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(cli, "look", lambda *words: asked.append(words) or Facts())
+    assert cli.main(["--json", "--local", "fd00:0::1", "--peer", "10.1.0.2", "--probe"]) == 1
+    assert asked == [(["fd00::1"], ["10.1.0.2"], True)]
     (one,) = json.loads(capsys.readouterr().out)
     assert Finding(**one).name == "not-loaded"
