@@ -100,6 +100,12 @@ def parser() -> argparse.ArgumentParser:
     add_evidence(
         add(commands, "evidence", evidence, "make the tables of README and Documentation from their runs")
     )
+    add_from_pcap(
+        add(commands, "from-pcap", from_pcap, "make a scenario from captures of an association, to replay it")
+    )
+    explained = add(commands, "explain", explain_run, "name what the deliveries of a captured run waited for")
+    explained.add_argument("record", type=Path, help="record of a run with --pcap")
+    explained.add_argument("--captures", type=Path, metavar="DIR", help="folder of its captures")
     add_compare(add(commands, "compare", compare_results, "compare two results, or two patch series"))
     add_ablation(add(commands, "ablation", measure_rules, "measure the worth of each rule of the series"))
     return top
@@ -229,6 +235,15 @@ def add_evidence(evidence_parser: argparse.ArgumentParser) -> None:
     what.add_argument("--trace", metavar="TABLE", help="name the records behind each cell of a table")
     what.add_argument("--pack", type=Path, metavar="FILE", help="pack all records into one .tar.xz")
     what.add_argument("--verify", type=Path, metavar="FILE", help="check whether such a file has the records")
+
+
+def add_from_pcap(replay_parser: argparse.ArgumentParser) -> None:
+    option = replay_parser.add_argument
+    option(
+        "files", nargs="+", type=Path, metavar="FILE", help="pcap or pcapng, of one end or both; also gzipped"
+    )
+    option("--out", type=Path, required=True, metavar="TOML", help="scenario file to write")
+    option("--assoc", metavar="PORT-PORT[/TAG]", help="which association, if the files hold several")
 
 
 def add_compare(compare_parser: argparse.ArgumentParser) -> None:
@@ -500,6 +515,20 @@ def evidence(options: argparse.Namespace) -> int:
         return command.verify(found, options.verify)
     act = command.quick if options.quick else command.make
     return act(found, options.only, options.out, options.jobs)
+
+
+def from_pcap(options: argparse.Namespace) -> int:
+    from sctplab.replay import command
+
+    print(command.from_pcap(options.files, options.assoc, options.out))
+    return 0
+
+
+def explain_run(options: argparse.Namespace) -> int:
+    from sctplab.replay import explain
+
+    print(explain.explain(options.record, options.captures))
+    return 0
 
 
 def compare_results(options: argparse.Namespace) -> int:

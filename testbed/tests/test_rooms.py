@@ -15,6 +15,7 @@ ORDER = (
         "measure",
         "run",
         "report",
+        "replay",
         "evidence",
         "ns2",
         "stress",
