@@ -368,7 +368,7 @@ def a_path_that_stays_silent_is_left_once_a_copy_is_answered() -> None:
 
 
 def a_path_is_not_left_while_no_copy_is_answered() -> None:
-    peer, done = suspecting()
+    peer, _ = suspecting()
     peer.silent = {0, 1}
     peer.say(1)
     expect(paths(peer.messages(5 * RTT_S)), [0, 1])
@@ -571,6 +571,8 @@ def frequent_probes_count_as_heartbeats_do() -> None:
     heard = peer.listen(HB_INTERVAL_S - 5)
     assert len(heartbeats(heard, 0)) > 100, len(heard)
     expect([one.chunk.kind for one in heard].count(ABORT), 0)
+
+
 def after_two_timeouts(over: int) -> int:
     """Path of new data after two timeouts of path 0, one of which fails it not yet.
 

@@ -37,6 +37,7 @@ ASSOCINFO, ADDR_PARAMS, ADDR_INFO, ADDR_THLDS, BINDX_ADD = 1, 9, 15, 31, 100
 FAILOVER_HEARTBEAT, DORMANT_POLICY, PATHMAXRXT_ZERO = 0x1281, 0x1282, 0x1284
 FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN = 0x1285, 0x1286, 0x1289
 SWITCHES = ("failover_heartbeat", "failover_suspect", "failover_link", "failover_return")
+SWITCH_OPTIONS = (FAILOVER_HEARTBEAT, FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN)
 DORMANT = ["kernel", "hop", "primary", "last"]
 HB_ENABLE, PMR_ZERO = 1 << 0, 1 << 10  # flags of SCTP_PEER_ADDR_PARAMS
 INACTIVE, ACTIVE = 0, 2
@@ -114,7 +115,7 @@ def silence() -> Iterator[None]:
 def failover_is_off_by_default() -> None:
     expect([setting(name) for name in (*SWITCHES, "dormant_policy")], ["0", "0", "0", "0", "kernel"])
     expect(setting("path_max_retrans"), "5")
-    for name in (FAILOVER_HEARTBEAT, FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN, DORMANT_POLICY):
+    for name in (*SWITCH_OPTIONS, DORMANT_POLICY):
         expect([chosen(sock, option_name=name) for sock in (one_to_one(), one_to_many())], [0, 0])
 
 
@@ -155,13 +156,7 @@ def a_socket_keeps_its_failover_settings() -> None:
 def options_of_failover_take_what_they_know() -> None:
     server = listening(one_to_many())
     clients = [connect(server), connect(server)]
-    for name, most in (
-        (FAILOVER_HEARTBEAT, 1),
-        (FAILOVER_SUSPECT, 1),
-        (FAILOVER_LINK, 1),
-        (FAILOVER_RETURN, 1),
-        (DORMANT_POLICY, 3),
-    ):
+    for name, most in (*((name, 1) for name in SWITCH_OPTIONS), (DORMANT_POLICY, 3)):
         for value in range(most + 1):
             choose(server, value, ALL, name)
             ids = [FUTURE, *associations(server)]
@@ -341,7 +336,7 @@ def path_max_retrans_of_stock_is_1_at_least() -> None:
 def settings_of_failover_are_absent_from_stock() -> None:
     for name in (*SWITCHES, "dormant_policy"):
         assert not os.path.exists(path(name)), name
-    for number in (FAILOVER_HEARTBEAT, FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN, DORMANT_POLICY, PATHMAXRXT_ZERO):
+    for number in (*SWITCH_OPTIONS, DORMANT_POLICY, PATHMAXRXT_ZERO):
         refused(errno.ENOPROTOOPT, choose, one_to_one(), 1, FUTURE, number)
         refused(errno.ENOPROTOOPT, chosen, one_to_one(), FUTURE, number)
 
