@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sctplab.run import runner
 from sctplab.spec import scenario
-from sctplab.spec.model import Event, HostSettings, RunSpec
+from sctplab.spec.model import Event, HostSettings, RunSpec, Topology
 from sctplab.spec.scenario import Choice
 
 pytestmark = pytest.mark.kernel
@@ -61,6 +61,7 @@ def measure(bench: runner.Bench, tmp_path: Path) -> Any:
         more: tuple[Event, ...] = (),
         flow: dict[str, Any] | None = None,
         settings: dict[str, str] | None = None,
+        paths: dict[str, float] | None = None,
         **factors: Any,
     ) -> dict[str, Any]:
         found = scenario.load(scenario.find(name))
@@ -68,6 +69,7 @@ def measure(bench: runner.Bench, tmp_path: Path) -> Any:
         specs = scenario.expand(found, given, Choice(kernels=(kernel,), repeat=1))
         spec = shortened(next(spec for spec in specs if spec.variant == variant), end_s, flow or {})
         spec = replace(with_more_settings(spec, settings or {}), events=spec.events + more)
+        spec = replace(spec, topology=with_links(spec.topology, paths or {}))
         made = runner.perform(runner.Job(spec, tmp_path / "record.json", tmp_path / "pcap"), bench)
         assert (made["status"], made["reason"]) == ("ok", "")
         return made
@@ -77,6 +79,15 @@ def measure(bench: runner.Bench, tmp_path: Path) -> Any:
 
 def shortened(spec: RunSpec, end_s: float, changed: dict[str, Any]) -> RunSpec:
     return replace(spec, flows=tuple(replace(flow, duration_s=end_s, **changed) for flow in spec.flows))
+
+
+def with_links(topology: Topology, changed: dict[str, float]) -> Topology:
+    """The same with CHANGED in both directions of each path."""
+    found = (
+        replace(path, forward=replace(path.forward, **changed), reverse=replace(path.reverse, **changed))
+        for path in topology.paths
+    )
+    return replace(topology, paths=tuple(found))
 
 
 def with_more_settings(spec: RunSpec, settings: dict[str, str]) -> RunSpec:
@@ -250,3 +261,63 @@ def test_new_data_is_back_at_once(outage_s: float, pmr: int, variant: str, measu
     made = measure("failover-back", variant, heal_s + 1, pmr=pmr, heal_s=heal_s)
     assert made["metrics"]["return_s"] <= PROBE_S + RTT_S + INTERVAL_S + TICK_S
     assert made["counters"]["host1"]["SctpMpFailoverProbes"] <= outage_s / (PROBE_S - 2 * TICK_S)
+
+
+SUSPECT = {"failover_suspect": "1"}
+OVERDUE_S = 2.5 * RTT_S + 0.02  # two waits of a round trip and a quarter at most, one way, and 20 ms
+
+
+@pytest.mark.parametrize("link_delay_ms", [5, 20, 50, 100])
+@pytest.mark.parametrize(("interval_ms", "cut_s"), [(20, 10.001), (20, 10.011), (2000, 10.001)])
+def test_an_overdue_answer_takes_the_place_of_the_timeout(
+    interval_ms: int, cut_s: float, link_delay_ms: int, measure: Any
+) -> None:
+    """Two messages a second apart at least leave the deviation of their answers larger than a quarter."""
+    made = measure(
+        "failover-suspect", "suspect", 20, link_delay_ms=link_delay_ms, interval_ms=interval_ms, cut_s=cut_s
+    )
+    one_way_s = link_delay_ms / 1000
+    wait_s = max(2.5 * one_way_s, 2 * one_way_s + 0.002) if interval_ms == 20 else 4 * one_way_s
+    assert longest(made) <= wait_s + one_way_s + 0.005
+    assert made["metrics"]["t3_timeouts"] == 0
+    assert made["counters"]["host1"]["SctpMpSuspectsMoved"] == 1
+
+
+@pytest.mark.parametrize(("variant", "direction"), [*TOWARDS_RECEIVER, *TOWARDS_SENDER])
+def test_an_overdue_answer_is_noticed_whichever_direction_is_cut(
+    variant: str, direction: str, measure: Any
+) -> None:
+    made = measure("failover-one-way", variant, 15, settings=SUSPECT, direction=direction)
+    assert longest(made) <= OVERDUE_S
+    assert made["metrics"]["t3_timeouts"] == 0
+
+
+@pytest.mark.parametrize("second_s", [10, 10.5, 12])
+def test_two_dead_paths_are_left_for_the_third(second_s: float, measure: Any) -> None:
+    made = measure("failover-three", "from-host1", 20, settings=SUSPECT, second_s=second_s)
+    assert longest(made) <= OVERDUE_S
+    assert made["counters"]["host1"]["SctpMpSuspectsMoved"] == 2
+
+
+@pytest.mark.parametrize("jitter_ms", [0, 10, 19])
+def test_answers_that_take_longer_move_nothing_and_cost_few_copies(jitter_ms: float, measure: Any) -> None:
+    made = measure(
+        "failover-suspect", "suspect", 120, paths={"jitter_ms": jitter_ms}, link_delay_ms=20, cut_s=300
+    )
+    counters = made["counters"]["host1"]
+    assert counters.get("SctpMpSuspectsMoved", 0) == 0
+    assert counters.get("SctpMpCopies", 0) <= 0.02 * 120 / INTERVAL_S
+    assert made["metrics"]["t3_timeouts"] == 0
+
+
+def test_a_bulk_transfer_without_failures_has_no_path_suspect(measure: Any) -> None:
+    for settings in (SUSPECT, SUSPECT | {"cmt": "1"}):
+        made = measure(
+            "failover-suspect",
+            "suspect",
+            20,
+            flow={"message_b": 1400, "interval_ms": 0},
+            settings=settings,
+            cut_s=300,
+        )
+        assert made["counters"]["host1"].get("SctpMpSuspects", 0) == 0

@@ -116,6 +116,8 @@ class Peer:
     window: the receive window that the peer offers, bytes; rtts_s: what a HEARTBEAT takes over each path
     """
 
+    rtts_s: Sequence[float] = ()
+
     def __init__(
         self, paths: int = 2, window: int = 1 << 20, rtts_s: Sequence[float] = (), **settings: str
     ) -> None:
