@@ -18,6 +18,7 @@ def advice(settings: Settings, situation: Situation, peer_rto_min: int) -> list[
         *of_timers(settings, situation, peer_rto_min),
         *of_states(settings),
         *of_return(settings, situation),
+        *of_settings_beyond(settings),
     ]
 
 
@@ -89,6 +90,21 @@ def of_states(s: Settings) -> Iterator[str]:
         yield (
             f"association_max_retrans {amr} <= path_max_retrans {pmr}: the association can end before a path "
             "fails"
+        )
+
+
+def of_settings_beyond(s: Settings) -> Iterator[str]:
+    """Settings that shorten what the prediction is about: it knows timers only."""
+    if s.failover_suspect:
+        yield (
+            "failover_suspect 1: the prediction is that of the timeouts, the last resort; if the path answered "
+            "steadily before, a message waits 2.5 round trips at most, plus the SACK delay of a peer that ignores "
+            "the I bit"
+        )
+    if s.failover_return:
+        yield (
+            "failover_return 1: the predicted return is too late; the path is asked every 200 to 220 ms and used "
+            "a round trip after that"
         )
 
 

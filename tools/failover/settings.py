@@ -54,6 +54,8 @@ class Settings:
     pf_enable: int = field(default=1, metadata=whole(0))
     pf_retrans: int = field(default=0, metadata=whole(0))
     failover_heartbeat: int = field(default=0, metadata=whole(0, 1))
+    failover_suspect: int = field(default=0, metadata=whole(0, 1))
+    failover_return: int = field(default=0, metadata=whole(0, 1))
     dormant_policy: str = field(default="kernel", metadata=one_of(*DORMANT))
 
 

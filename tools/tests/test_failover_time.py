@@ -181,6 +181,8 @@ def test_same_question_same_answer() -> None:
         (Settings(rto_min=20, rto_max=60, sack_timeout=1), "the RTO of a steady path of 40 ms"),
         (Settings(rto_min=2000, rto_max=1000), "write rto_max first"),
         (Settings(path_max_retrans=0), "set failover_heartbeat 1"),
+        (Settings(failover_suspect=1), "a message waits 2.5 round trips at most"),
+        (Settings(failover_return=1), "every 200 to 220 ms"),
     ],
 )
 def test_advice(settings: Settings, said: str) -> None:
