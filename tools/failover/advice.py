@@ -97,14 +97,14 @@ def of_settings_beyond(s: Settings) -> Iterator[str]:
     """Settings that shorten what the prediction is about: it knows timers only."""
     if s.failover_suspect:
         yield (
-            "failover_suspect 1: the prediction is that of the timeouts, the last resort; if the path answered "
-            "steadily before, a message waits 2.5 round trips at most, plus the SACK delay of a peer that ignores "
-            "the I bit"
+            "failover_suspect 1: the prediction is that of the timeouts, the last resort; if the path "
+            "answered steadily before, a message waits 2.5 round trips at most, plus the SACK delay of a "
+            "peer that ignores the I bit"
         )
     if s.failover_return:
         yield (
-            "failover_return 1: the predicted return is too late; the path is asked every 200 to 220 ms and used "
-            "a round trip after that"
+            "failover_return 1: the predicted return is too late; the path is asked every 200 to 220 ms "
+            "and used a round trip after that"
         )
 
 
