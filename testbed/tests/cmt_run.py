@@ -14,16 +14,20 @@ from typing import Any
 import pytest
 from sctplab.measure import capture
 from sctplab.measure.capture import Chunk
+from sctplab.plan import run_plan
+from sctplab.plan.link_commands import address
 from sctplab.run import runner
 from sctplab.run.identical import captures_differ, run_captured
 from sctplab.spec import scenario
 from sctplab.spec.model import HOSTS, Direction, Flow, HostSettings, Path, RunSpec, Topology
 from tests.failover_run import perform
+from tests.kernel_run import linux, run_work
 from tests.lab_run import small_spec
 
 MESSAGE_B = 1400
 MAX_BURST, MTU = 4, 1500
 RTO_S = 1.0
+TRANSFER_WALL_S = 120  # a second on an idle machine
 ON = {"net.sctp.cmt": "1"}
 COUNT_BITS = 0xC0  # of a SACK's flags: how many packets it answers, by FreeBSD's convention
 
@@ -58,6 +62,18 @@ def spec(topology: Topology, flow: Flow, *settings: dict[str, str], **keys: Any)
         sysctl=HostSettings(chosen, chosen),
         **keys,
     )
+
+
+def transfer(case: str, one: RunSpec, folder: File) -> tuple[dict[str, Any], tuple[Chunk, ...]]:
+    """A case of work/transfer.py, which checks every message, with what ONE sets up; the chunks at host1."""
+    made = run_plan.as_json(run_plan.make(one, "mpflow"))
+    addresses = [[address(one.topology, host, found.name) for found in one.topology.paths] for host in HOSTS]
+    kernel = linux("patched")
+    result = run_work("transfer", kernel, folder, TRANSFER_WALL_S, **made, case=case, addresses=addresses)
+    if result["said"]:
+        pytest.fail(result["said"], pytrace=False)
+    assert result["left_behind"] == {}
+    return result, tuple(capture.chunks(folder, one.topology, "host1"))
 
 
 def with_settings(one: RunSpec, **settings: str) -> RunSpec:

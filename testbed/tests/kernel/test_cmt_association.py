@@ -13,14 +13,10 @@ from typing import Any
 
 import pytest
 from sctplab.measure import capture
-from sctplab.plan import run_plan
-from sctplab.plan.link_commands import address
-from sctplab.spec.model import HOSTS, Event, Flow, RunSpec, Topology
-from tests.cmt_run import MESSAGE_B, Lab, bulk, open_lab, path, paths, spec
-from tests.kernel_run import linux, run_work
+from sctplab.spec.model import Event, Flow, RunSpec, Topology
+from tests.cmt_run import MESSAGE_B, Lab, bulk, open_lab, path, paths, spec, transfer
 
 pytestmark = pytest.mark.kernel
-WALL_S = 120  # a second on an idle machine
 RATE = 2.0
 PACKET_NS = 1500 * 8 / RATE * 1e3
 CLOCK_NS = 256  # that UML's clock goes on by when it is read outside of interrupts; measuring paths reads it
@@ -61,14 +57,7 @@ def carry_out(
 ) -> Case:
     """On two hosts with this topology."""
     one = spec(topology, bulk(1), *settings, events=events, pcap=True)
-    made = run_plan.as_json(run_plan.make(one, "mpflow"))
-    addresses = [[address(topology, host, found.name) for found in topology.paths] for host in HOSTS]
-    kernel = linux("patched")
-    result = run_work("transfer", kernel, folder, WALL_S, **made, case=case, addresses=addresses)
-    if result["said"]:
-        pytest.fail(result["said"], pytrace=False)
-    assert result["left_behind"] == {}
-    return Case(result, tuple(capture.chunks(folder, topology, "host1")))
+    return Case(*transfer(case, one, folder))
 
 
 def two() -> Topology:

@@ -10,16 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from sctplab.measure import capture
 from sctplab.measure.capture import Chunk
-from sctplab.plan import run_plan
-from sctplab.plan.link_commands import address
-from sctplab.spec.model import HOSTS, Event, Topology
-from tests.cmt_run import bulk, path, spec
-from tests.kernel_run import linux, run_work
+from sctplab.spec.model import Event, Topology
+from tests.cmt_run import bulk, path, spec, transfer
 
 pytestmark = pytest.mark.kernel
-WALL_S = 120
 DELAY_S, RTO_INITIAL_S = 0.25, 3.0
 TICK_S = 0.01
 EVENTS = (Event(1, "cut", "path1"), Event(2, "heal", "path1"))
@@ -48,14 +43,7 @@ class Seen:
 def carry_out(case: str, folder: Path, topology: Topology, settings: dict[str, str]) -> Seen:
     """A case of work/transfer.py, which checks every message."""
     one = spec(topology, bulk(1), settings, events=EVENTS, pcap=True)
-    made = run_plan.as_json(run_plan.make(one, "mpflow"))
-    addresses = [[address(topology, host, found.name) for found in topology.paths] for host in HOSTS]
-    kernel = linux("patched")
-    result = run_work("transfer", kernel, folder, WALL_S, **made, case=case, addresses=addresses)
-    if result["said"]:
-        pytest.fail(result["said"], pytrace=False)
-    assert result["left_behind"] == {}
-    return Seen(tuple(capture.chunks(folder, topology, "host1")))
+    return Seen(transfer(case, one, folder)[1])
 
 
 def two(delay_ms: float) -> Topology:

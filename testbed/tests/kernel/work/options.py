@@ -2,6 +2,7 @@
 """Sysctls, sockets and socket options of SCTP as the cases need them. Standard library only."""
 
 import ctypes
+import errno
 import os
 import socket
 import struct
@@ -115,3 +116,17 @@ def connect(server: socket.socket) -> socket.socket:
 
 def peel_off(sock: socket.socket, assoc: int) -> socket.socket:
     return socket.socket(fileno=struct.unpack("ii", option(sock, PEELOFF, struct.pack("ii", assoc, 0)))[1])
+
+
+def off_by_default_and_0_or_1(name: str, option_name: int) -> None:
+    """A switch: its socket option, and its sysctl, which a new socket takes it from."""
+    for sock in (one_to_one(), one_to_many()):
+        expect(chosen(sock, option_name=option_name), 0)
+        choose(sock, 1, option_name=option_name)
+        expect(chosen(sock, option_name=option_name), 1)
+        refused(errno.EINVAL, choose, sock, 2, 0, option_name)
+    for kept in ("1", "0"):
+        write(name, kept)
+        expect(chosen(one_to_one(), option_name=option_name), int(kept))
+        for text in ("2", "-1", "256", "x"):
+            refused(errno.EINVAL, write, name, text)

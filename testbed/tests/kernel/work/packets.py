@@ -331,6 +331,15 @@ def suspecting(**settings: str) -> tuple[Peer, int]:
     return peer, measured(peer, 16)
 
 
+def copied() -> tuple[Peer, int]:
+    """One that has got a message by both paths, of which the first is silent; how many it has answered."""
+    peer, done = suspecting()
+    peer.silent = {0}
+    peer.say(1)
+    expect(paths(peer.messages(2 * RTT_S)), [0, 1])
+    return peer, done
+
+
 def an_overdue_message_is_copied_and_its_path_asked() -> None:
     peer, done = suspecting()
     peer.say(1)
@@ -356,10 +365,7 @@ def nothing_is_copied_without_the_setting() -> None:
 
 
 def a_path_that_stays_silent_is_left_once_a_copy_is_answered() -> None:
-    peer, done = suspecting()
-    peer.silent = {0}
-    peer.say(1)
-    expect(paths(peer.messages(2 * RTT_S)), [0, 1])
+    peer, done = copied()
     peer.sack(1, done + 1)
     peer.listen(2 * RTT_S)
     peer.say(1)
@@ -379,10 +385,7 @@ def a_path_is_not_left_while_no_copy_is_answered() -> None:
 
 def an_answer_over_the_path_itself_clears_it() -> None:
     """The receiver answers where data came from, so it was not the copy."""
-    peer, done = suspecting()
-    peer.silent = {0}
-    peer.say(1)
-    expect(paths(peer.messages(2 * RTT_S)), [0, 1])
+    peer, done = copied()
     peer.sack(0, done + 1)
     peer.listen(3 * RTT_S)
     peer.say(1)

@@ -15,7 +15,17 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from messages import CONNECTX
-from options import SCTP, choose, chosen, expect, namespace, one_to_many, one_to_one, option, refused, write
+from options import (
+    SCTP,
+    expect,
+    namespace,
+    off_by_default_and_0_or_1,
+    one_to_many,
+    one_to_one,
+    option,
+    refused,
+    write,
+)
 from peer import (
     ABORT,
     COOKIE,
@@ -119,16 +129,7 @@ def expect_waits(heard: list[Heard], *wanted: float) -> None:
 
 
 def init_alternate_is_off_by_default_and_0_or_1() -> None:
-    for sock in (one_to_one(), one_to_many()):
-        expect(chosen(sock, option_name=INIT_ALTERNATE), 0)
-        choose(sock, 1, option_name=INIT_ALTERNATE)
-        expect(chosen(sock, option_name=INIT_ALTERNATE), 1)
-        refused(errno.EINVAL, choose, sock, 2, 0, INIT_ALTERNATE)
-    for kept in ("1", "0"):
-        write("init_alternate", kept)
-        expect(chosen(one_to_one(), option_name=INIT_ALTERNATE), int(kept))
-        for text in ("2", "-1", "256", "x"):
-            refused(errno.EINVAL, write, "init_alternate", text)
+    off_by_default_and_0_or_1("init_alternate", INIT_ALTERNATE)
 
 
 def an_init_that_is_not_answered_goes_to_each_address_in_turn() -> None:

@@ -6,10 +6,13 @@ Standard library only.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable
 
-from options import choose, chosen, expect, namespace, one_to_many, one_to_one, refused, write
+from options import (
+    expect,
+    namespace,
+    off_by_default_and_0_or_1,
+)
 from peer import HEARTBEAT, HEARTBEAT_ACK, Chunk, Heard, Peer
 from thresholds import ACTIVE, info
 
@@ -73,15 +76,7 @@ def after_losses(times: int, **settings: str) -> Losing:
 
 
 def failover_useless_is_off_by_default_and_0_or_1() -> None:
-    for sock in (one_to_one(), one_to_many()):
-        expect(chosen(sock, option_name=FAILOVER_USELESS), 0)
-        choose(sock, 1, option_name=FAILOVER_USELESS)
-        expect(chosen(sock, option_name=FAILOVER_USELESS), 1)
-        refused(errno.EINVAL, choose, sock, 2, 0, FAILOVER_USELESS)
-    for kept in ("1", "0"):
-        write("failover_useless", kept)
-        for text in ("2", "-1", "256", "x"):
-            refused(errno.EINVAL, write, "failover_useless", text)
+    off_by_default_and_0_or_1("failover_useless", FAILOVER_USELESS)
 
 
 def three_losses_in_a_row_make_a_path_potentially_failed() -> None:
