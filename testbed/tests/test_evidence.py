@@ -65,6 +65,19 @@ def test_rows_by_factor_and_heads_in_lines() -> None:
     assert table.markdown(filled())[0] == "| d2_ms | stock, two | patched |"
 
 
+@pytest.mark.parametrize(
+    ("what", "told"), [("n", "2"), ("least", "0.50"), ("median", "1.00"), ("1.5", "1"), ("0.4", "2")]
+)
+def test_transfers_over_all_paths_race_the_best_single_one(what: str, told: str) -> None:
+    goodput = {(1, "all-paths"): 2, (1, "path1"): 4, (1, "path2"): 1, (2, "all-paths"): 3, (2, "path1"): 2}
+    rows = [Row({"variant": name}, seed, {"x": float(one)}) for (seed, name), one in goodput.items()]
+    alone = Row({"variant": "all-paths"}, 3, {"x": 9.0})
+    assert cell.text(f"{{x:.2f race {what}}}", [*rows, alone]) == told
+    if what == "least":
+        with pytest.raises(LabError, match=r"race: none of 1 seeds has runs over all paths and"):
+            cell.text("{x race least}", [alone])
+
+
 def test_a_table_is_traced_to_its_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = manifest.read()
     name, one = "readme-jungmaier", found.runs["jungmaier"]

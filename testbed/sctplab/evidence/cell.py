@@ -10,6 +10,8 @@
     ratio       against the other cell, run by run with equal seed and settings, geometric mean;
                 "ratio ci" with its interval
     difference  the same as difference of means, "difference ci" with its interval
+    race S      of the transfers over all paths against those over the best single one, seed by seed: S is
+                n (how many), least, median, or a number (how many have at least that share)
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from statistics import fmean, median
 
 from sctplab.errors import LabError
 from sctplab.evidence.data import Row
+from sctplab.random.cmt import ALL_PATHS
 from sctplab.report import stats
 
-FIELD = re.compile(r"\{([a-z][a-z0-9_.]*)(?::([^ {}]*))?(?: ([a-z]+)(?: ([0-9.]+|ci))?)?\}")
+FIELD = re.compile(r"\{([a-z][a-z0-9_.]*)(?::([^ {}]*))?(?: ([a-z]+)(?: ([0-9.]+|ci|n|least|median))?)?\}")
 
 
 def metrics_of(template: str) -> set[str]:
@@ -56,6 +60,8 @@ def _field(
         return _given(rows[0].metrics[metric], known[0], statistic, show)
     if statistic == "share":
         return _share(rows, metric, more, show)
+    if statistic == "race":
+        return _race(rows, metric, more, show)
     values = [row.metrics[metric] for row in rows if metric in row.metrics]
     if not values:
         raise LabError(f"{metric}: none of {len(rows)} runs has it")
@@ -138,6 +144,24 @@ def _share(rows: Sequence[Row], metric: str, least: str, show: Callable[[float],
         raise LabError(f"{metric}: none of {len(rows)} runs has it")
     found = stats.share(does)
     return _bracketed(found.mean, None if least else found.interval, show)
+
+
+def _race(rows: Sequence[Row], metric: str, what: str, show: Callable[[float], str]) -> str:
+    by_seed: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        by_seed[row.seed][str(row.settings["variant"])].append(row.metrics[metric])
+    shares = [
+        fmean(variants.pop(ALL_PATHS)) / max(map(fmean, variants.values()))
+        for variants in by_seed.values()
+        if ALL_PATHS in variants and len(variants) > 1
+    ]
+    if what == "n":
+        return str(len(shares))
+    if not shares:
+        raise LabError(f"race: none of {len(by_seed)} seeds has runs over all paths and over single ones")
+    if what in ("least", "median"):
+        return show(min(shares) if what == "least" else median(shares))
+    return str(sum(share >= float(what) for share in shares))
 
 
 def _paired(

@@ -17,6 +17,7 @@ from sctplab.evidence import data, pages, table
 from sctplab.evidence.data import Data, Row
 from sctplab.evidence.manifest import Manifest, RunSet, settings
 from sctplab.evidence.pages import Summaries
+from sctplab.measure.judge import judge_run
 from sctplab.measure.records import read_json
 from sctplab.run import runner
 from sctplab.run.progress import progress
@@ -24,6 +25,7 @@ from sctplab.spec.model import USUAL_BASE, RunSpec
 from sctplab.spec.schema import nearest
 
 QUICK = "quick"
+COMPLAINTS = "complaints"
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,18 @@ def _records(one: Work) -> list[dict[str, Any]]:
     return [read_json(job.record) for job in one.jobs()]
 
 
+def _rows(one: Work, records: Sequence[dict[str, Any]], metrics: set[str]) -> list[Row]:
+    """The summary's lines; "complaints" is what 'lab judge' says of a run by itself."""
+    rows = [data.row(record, metrics) for record in records]
+    if COMPLAINTS in metrics:
+        for row, job in zip(rows, one.jobs(), strict=True):
+            row.metrics[COMPLAINTS] = len(judge_run(job.record).complaints)
+    return rows
+
+
 def _summarise(one: Work, metrics: set[str]) -> None:
     records = _records(one)
-    made = Data(data.source(records), tuple(data.row(record, metrics) for record in records))
+    made = Data(data.source(records), tuple(_rows(one, records, metrics)))
     data.FOLDER.mkdir(exist_ok=True)
     path = data.path_of(one.name)
     path.write_text(data.text(made, one.runs), encoding="utf-8")
@@ -145,7 +156,7 @@ def quick(manifest: Manifest, only: Sequence[str], out: Path, workers: int | Non
     ]
     bad = total = 0
     for one in carried_out(work, workers):
-        for line in different(one.name, [data.row(made, metrics[one.name]) for made in _records(one)]):
+        for line in different(one.name, _rows(one, _records(one), metrics[one.name])):
             print(line)
             bad += 1
         total += len(one.specs)

@@ -30,7 +30,6 @@ COUNT_SHIFT = 6  # of the packets a SACK is for, in its flags
 MAX_DUPS = 16  # duplicates of a SACK that are looked at
 SAME_BIT = 1024  # TSNs that differ by as much are not told apart as retransmissions
 SMALL = 100  # bytes of a message
-NOT_AHEAD = 230  # likewise: smaller than a buffer header, so that none is sent ahead
 FAST = 4.3e6  # bytes per second, a T3 line
 TRANSFER_S = 3
 
@@ -644,15 +643,6 @@ def messages_a_little_larger_than_a_packet_use_both_paths() -> None:
     assert carried > 1.5 * rate * TRANSFER_S, by_path(sent)
 
 
-def a_path_with_a_queue_counts_as_what_it_delivers() -> None:
-    """Not as what its window would bring if the queue were empty: then the other one were too slow."""
-    wires = (Wire(FAST, RTT_S), Wire(FAST, 5 * RTT_S))
-    peer = Peer(window=350_000, rtts_s=[wire.rtt_s for wire in wires], cmt="1")
-    peer.buffer(3_000_000)
-    sent = by_path(Line(peer, measured(peer), wires).transfer(NOT_AHEAD, TRANSFER_S))
-    assert sent[1] > sent[0] / 12, sent
-
-
 CASES: list[Callable[[], None]] = [
     delayed_sacks_take_the_paths_in_turn,
     a_sack_says_how_many_packets_it_is_for,
@@ -698,7 +688,6 @@ CASES: list[Callable[[], None]] = [
     the_last_packet_of_a_full_send_buffer_is_sent,
     a_slow_path_is_sent_what_is_due_when_it_arrives,
     messages_a_little_larger_than_a_packet_use_both_paths,
-    a_path_with_a_queue_counts_as_what_it_delivers,
 ]
 
 
