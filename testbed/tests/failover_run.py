@@ -27,9 +27,11 @@ def assumed(**changes: Any) -> Situation:
     return Situation(alternate_rtt_ms=given["rtt_ms"], hz=LAB_HZ, **given)
 
 
-def measured(bench: runner.Bench, values: Mapping[str, str], situation: Situation) -> dict[str, Any]:
+def measured(
+    bench: runner.Bench, values: Mapping[str, str], situation: Situation, action: str = "cut"
+) -> dict[str, Any]:
     """The record of a run of the patched kernel with VALUES (net.sctp.*) at both hosts."""
-    made = perform(bench, run_spec(values, situation))
+    made = perform(bench, run_spec(values, situation, action))
     assert made["status"] == "ok", made["reason"]
     return made
 
@@ -41,10 +43,10 @@ def lasted(bench: runner.Bench, values: Mapping[str, str], situation: Situation)
     return float(sender["last_t"] - sender["first_t"] - CUT_S)
 
 
-def run_spec(values: Mapping[str, str], situation: Situation) -> RunSpec:
-    direction = Direction(rate_mbit=10, delay_ms=situation.rtt_ms / 2)
+def run_spec(values: Mapping[str, str], situation: Situation, action: str = "cut") -> RunSpec:
+    direction = Direction(rate_mbit=10, delay_ms=situation.rtt_ms / 2, jitter_ms=situation.jitter_ms)
     paths = ("path1", "path2") if situation.both else ("path1",)
-    events = [Event(CUT_S, "cut", path) for path in paths]
+    events = [Event(CUT_S, action, path) for path in paths]
     heal_s = situation.heal_s or 0.0
     if heal_s:
         events += [Event(CUT_S + heal_s, "heal", path) for path in paths]

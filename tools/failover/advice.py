@@ -18,7 +18,7 @@ def advice(settings: Settings, situation: Situation, peer_rto_min: int) -> list[
         *of_timers(settings, situation, peer_rto_min),
         *of_states(settings),
         *of_return(settings, situation),
-        *of_settings_beyond(settings),
+        *of_suspicion(settings, situation),
     ]
 
 
@@ -93,26 +93,19 @@ def of_states(s: Settings) -> Iterator[str]:
         )
 
 
-def of_settings_beyond(s: Settings) -> Iterator[str]:
-    """Settings that shorten what the prediction is about: it knows timers only."""
-    if s.failover_suspect:
+def of_suspicion(s: Settings, situation: Situation) -> Iterator[str]:
+    if s.failover_suspect and not situation.i_bit:
         yield (
-            "failover_suspect 1: the prediction is that of the timeouts, the last resort; if the path "
-            "answered steadily before, a message waits 2.5 round trips at most, plus the SACK delay of a "
-            "peer that ignores the I bit"
-        )
-    if s.failover_return:
-        yield (
-            "failover_return 1: the predicted return is too late; the path is asked every 200 to 220 ms "
-            "and used a round trip after that"
+            "failover_suspect with a peer that ignores the I bit: lone messages are copied until the wait "
+            f"has grown to its SACK delay, {situation.sack_delay_ms:g} ms; lower that there"
         )
 
 
 def of_return(s: Settings, situation: Situation) -> Iterator[str]:
     reaches_pf = s.pf_enable and s.pf_retrans + 1 < s.path_max_retrans
-    if not situation.heartbeats:
+    if not situation.heartbeats and not s.uses_paths:
         yield "HEARTBEATs off (SPP_HB_DISABLE): a failed path (PF or INACTIVE) is not used again"
-    elif not s.failover_heartbeat and not reaches_pf:
+    elif not s.failover_heartbeat and not s.failover_return and not reaches_pf:
         yield (
             "failover_heartbeat 0: the path becomes INACTIVE, and its recovery is detected up to "
             f"hb_interval + 1.5 RTO = {s.hb_interval / 1000:g} s + 1.5 RTO later; set failover_heartbeat 1"

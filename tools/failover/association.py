@@ -14,12 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from failover import probes
 from failover.clock import Clock
 from failover.estimate import Estimate, Limits
 from failover.path import Choice, Path, State, Timer
 from failover.receiver import Receiver
 from failover.settings import Settings
 from failover.situation import Moment, Situation
+from failover.suspect import Watch
 
 NEVER = float("inf")
 LONGEST_S = 3600.0  # that a prediction looks ahead
@@ -58,7 +60,9 @@ class Association:
         self.primary = self.new_path("primary", given.rtt_ms, (0.0, heal))
         too = 0.0 if given.both else NEVER
         self.other = self.new_path("alternate", given.alternate_rtt_ms, (too, heal))
+        self.paths = (self.primary, self.other)
         self.choice = Choice(self.primary, self.other, s.dormant_policy)
+        self.watch = Watch(self) if s.failover_suspect else None
         self.events: list[tuple[float, tuple[int, int], Callable[[], None]]] = []
         self.order = itertools.count()
         self.now = 0.0
@@ -74,7 +78,9 @@ class Association:
         """A path as it is when an association begins: no heartbeat has measured it."""
         given = self.situation
         initial = Estimate(self.clock.from_ms(self.settings.rto_initial))
-        return Path(name, rtt_ms / 2000, cut, initial, given.size_b, given.mtu, given.first_window)
+        made = Path(name, rtt_ms / 2000, cut, initial, given.size_b, given.mtu, given.first_window)
+        made.jitter_s = given.jitter_ms / 1000
+        return made
 
     # --- time ---
 
@@ -104,8 +110,10 @@ class Association:
         """From the first message until nothing changes any more."""
         first = -self.moment.before
         self.now = self.due(first)
-        for path in (self.primary, self.other):
+        for path in self.paths:
             self.arm_heartbeat(path)
+        if self.watch:  # sctp_mp_confirm_paths
+            self.at(self.now, lambda: self.heartbeat_due(self.other))
         self.at(self.now, lambda: self.message(first))
         while self.events and not self.ended and self.now < self.horizon():
             self.now, _, action = heapq.heappop(self.events)
@@ -138,7 +146,7 @@ class Association:
         if self.now < 0 or self.queue or self.lost or 0 not in self.arrived:
             return False
         left = self.primary.state is not State.ACTIVE
-        if self.situation.heal_s is None or (left and not self.situation.heartbeats):
+        if self.situation.heal_s is None or (left and not self.heartbeats(self.primary)):
             return left
         return self.returns_s is not None and self.now > self.returns_s + 4 * self.primary.one_way_s
 
@@ -155,6 +163,8 @@ class Association:
         while self.queue and not self.lost and path.in_flight < path.cwnd:
             for _ in range(self.packet(path, list(itertools.islice(self.queue, self.situation.per_packet)))):
                 self.queue.popleft()
+        if self.watch:
+            self.watch.copy()
 
     def packet(self, path: Path, candidates: list[int], again: bool = False) -> int:
         """One packet with as many of these messages as fit it and the window; returns how many."""
@@ -169,9 +179,20 @@ class Association:
         else:
             self.first_use(path, chosen[0])
         self.touch(path)
-        if not path.loses(self.now):
-            self.at(self.now + path.one_way_s, lambda: self.arrive(path, chosen))
+        # With nothing behind it a chunk has the I bit (sctp_mp_suspect_sent).
+        behind = len(self.queue) - (0 if again else len(chosen))
+        self.carry(path, chosen, asked=self.watch is not None and not behind)
+        if self.watch:
+            self.watch.sent(chosen)
+            self.watch.start(self.now + self.watch.wait_s(path))
         return len(chosen)
+
+    def carry(self, path: Path, messages: list[int], asked: bool) -> None:
+        """A packet leaves; ASKED: it has the I bit."""
+        if not path.loses(self.now):
+            heeded = asked and self.situation.i_bit
+            there = path.arrival(self.now, "there", self.random)
+            self.at(there, lambda: self.arrive(path, messages, heeded))
 
     def touch(self, path: Path) -> None:
         """Data is sent over PATH; or the kernel takes it for sent, as it does with retransmissions that find
@@ -229,23 +250,29 @@ class Association:
         if path.state is not State.INACTIVE and path.errors > threshold:
             self.enter(path, State.INACTIVE)
         path.estimate = path.estimate.doubled(self.limits)
-        if was is State.ACTIVE and self.probing(path):
+        if was is State.ACTIVE and path.state is not State.ACTIVE and s.uses_paths:
+            self.failed(path, heartbeat)
+
+    def failed(self, path: Path, heartbeat: bool) -> None:
+        """PATH has just failed (sctp_mp_struck)."""
+        if self.probing(path):
             path.probe_counted = self.now
             if not heartbeat:
                 self.ask(path)
                 self.arm_heartbeat(path)
-            other = self.beside(path)
-            if self.probing(other):
-                self.ask(other)
+        elif self.settings.failover_return:
+            self.arm_heartbeat(path)
+        other = self.beside(path)
+        if other.state is not State.ACTIVE:
+            self.ask(other)
 
     def beside(self, path: Path) -> Path:
         return self.other if path is self.primary else self.primary
 
     def ask(self, path: Path) -> None:
         """A HEARTBEAT beside those by the clock: that it is not answered is no error (sctp_mp_probe)."""
-        out = path.heartbeat_out
-        self.send_heartbeat(path)
-        path.heartbeat_out = out
+        if self.heartbeats(path):
+            self.send_heartbeat(path, counted=False)
 
     def enter(self, path: Path, state: State) -> None:
         """A change of state, and with it of the paths in use."""
@@ -254,7 +281,17 @@ class Association:
         errors = f" with error {path.errors}" if path.errors else ""
         self.tell(path, f"becomes {state.value}{errors}")
 
+    def leave(self, path: Path) -> None:
+        """PATH is suspect, and copies of what it carries are acknowledged (sctp_mp_suspect_move)."""
+        self.enter(path, State.PF)
+        self.arm_heartbeat(path)
+        self.give_up(path)
+
     # --- heartbeats ---
+
+    def heartbeats(self, path: Path) -> bool:
+        """Whether PATH is sent any (sctp_hb_enabled)."""
+        return self.situation.heartbeats or (self.settings.uses_paths and path.state is not State.ACTIVE)
 
     def probing(self, path: Path) -> bool:
         """Whether a failed path is asked about once per RTO (sctp_mp_probing)."""
@@ -273,13 +310,39 @@ class Association:
         return max((self.heartbeat_rto(path) >> 1) + interval, self.clock.hz // 5)
 
     def arm_heartbeat(self, path: Path) -> None:
-        if not self.situation.heartbeats:
+        if not self.heartbeats(path):
             return
-        jitter = self.random.randrange(max(1, self.heartbeat_rto(path)))
-        self.arm(path.heartbeat, self.heartbeat_wait(path) + jitter, lambda: self.heartbeat_due(path))
+        wait = self.heartbeat_wait(path) + self.random.randrange(max(1, self.heartbeat_rto(path)))
+        path.hb_due = self.clock.jiffies(self.now) + wait
+        if self.returning(path):
+            wait = self.until_probe(path, wait)
+        else:
+            path.asked = 0
+        self.arm(path.heartbeat, wait, lambda: self.heartbeat_due(path))
+
+    def returning(self, path: Path) -> bool:
+        """Whether PATH is asked between HEARTBEATs (sctp_mp_returning)."""
+        return bool(self.settings.failover_return) and path.state is not State.ACTIVE
+
+    def until_probe(self, path: Path, due_in: int) -> int:
+        interval = self.clock.from_ms(self.settings.hb_interval)
+        return probes.until_next(self.clock.hz, path.asked, interval, due_in, self.random)
+
+    def probe_due(self, path: Path) -> bool:
+        """Whether no HEARTBEAT is due, but a probe was (sctp_mp_return_early)."""
+        now = self.clock.jiffies(self.now)
+        due_in = max(path.hb_due, path.last_sent + self.heartbeat_wait(path)) - now
+        if not self.returning(path) or due_in <= 0:
+            return False
+        path.asked += 1
+        self.ask(path)
+        self.arm(path.heartbeat, self.until_probe(path, due_in), lambda: self.heartbeat_due(path))
+        return True
 
     def heartbeat_due(self, path: Path) -> None:
         """sctp_generate_heartbeat_event, sctp_sf_sendbeat_8_3: not while data was sent a short while ago."""
+        if self.probe_due(path):
+            return
         silent = self.clock.jiffies(self.now) - path.last_sent
         wait = self.heartbeat_wait(path)
         if silent < wait:
@@ -292,7 +355,7 @@ class Association:
         if unanswered:
             self.errors += self.counts(path)
             self.strike(path, heartbeat=True)
-        path.idle(raising=not self.settings.failover_heartbeat)
+        path.idle(raising=not self.settings.uses_paths)
         self.arm_heartbeat(path)
         if self.situation.heal_s is None and self.probes >= FEW_PROBES and self.settled():
             self.ended = True
@@ -306,30 +369,32 @@ class Association:
         path.probe_counted = self.now
         return True
 
-    def send_heartbeat(self, path: Path) -> None:
-        if not self.situation.heartbeats:
-            return
-        path.heartbeat_out = True
+    def send_heartbeat(self, path: Path, counted: bool = True) -> None:
+        """COUNTED: that it is not answered is an error."""
+        path.heartbeat_out |= counted
         if path is self.primary and self.now >= 0:
             self.tell(path, "HEARTBEAT")
             self.probes += 1
-        sent = self.clock.jiffies(self.now)
+        sent = self.now
         if not path.loses(self.now):
-            self.at(self.now + path.one_way_s, lambda: self.answer(path, sent))
+            self.at(path.arrival(self.now, "there", self.random), lambda: self.answer(path, sent))
 
-    def answer(self, path: Path, sent: int) -> None:
+    def answer(self, path: Path, sent: float) -> None:
         """The HEARTBEAT has reached the peer."""
         if not path.loses(self.now):
-            self.at(self.now + path.one_way_s, lambda: self.answered(path, sent))
+            self.at(path.arrival(self.now, "back", self.random), lambda: self.answered(path, sent))
 
-    def answered(self, path: Path, sent: int) -> None:
+    def answered(self, path: Path, sent: float) -> None:
         """HEARTBEAT-ACK (sctp_cmd_transport_on)."""
+        path.answers.alive(sent, self.now)
         path.errors, self.errors, path.heartbeat_out = 0, 0, False
         path.last_heard = self.now
-        back = self.probing(path) and self.probing(self.beside(path))
+        other_failed = self.beside(path).state is not State.ACTIVE
+        back = self.settings.uses_paths and path.state is not State.ACTIVE and other_failed
         if path.state is not State.ACTIVE:
             self.enter(path, State.ACTIVE)
-        path.estimate = path.estimate.sampled(self.clock.jiffies(self.now) - sent, self.limits)
+        rtt = self.clock.jiffies(self.now) - self.clock.jiffies(sent)
+        path.estimate = path.estimate.sampled(rtt, self.limits)
         path.measured = None
         self.arm_heartbeat(path)
         if back:
@@ -344,8 +409,8 @@ class Association:
 
     # --- the receiver ---
 
-    def arrive(self, path: Path, messages: list[int]) -> None:
-        delivered, at_once = self.receiver.take(path, messages)
+    def arrive(self, path: Path, messages: list[int], asked: bool) -> None:
+        delivered, at_once = self.receiver.take(path, messages, asked)
         self.arrived.update(dict.fromkeys(delivered, self.now))
         if 0 in delivered:
             self.tell(path, "first message sent after the cut arrives")
@@ -357,20 +422,26 @@ class Association:
 
     def sack(self) -> None:
         """The SACK takes the path of the last data."""
+        twice = frozenset(self.receiver.twice)
         self.receiver.acknowledged()
         self.receiver.timer.pending = False
         path = self.receiver.path
         highest, beyond = self.receiver.highest, frozenset(self.receiver.beyond)
         if path and not path.loses(self.now):
-            self.at(self.now + path.one_way_s, lambda: self.sacked(path, highest, beyond))
+            back = path.arrival(self.now, "back", self.random)
+            self.at(back, lambda: self.sacked(path, highest, beyond, twice))
 
-    def sacked(self, over: Path, highest: int, beyond: frozenset[int]) -> None:
+    def sacked(self, over: Path, highest: int, beyond: frozenset[int], twice: frozenset[int]) -> None:
         """A SACK has reached the sender (sctp_outq_sack)."""
         over.last_heard = self.now
         self.lost = [one for one in self.lost if one > highest and one not in beyond]
-        for path in (self.primary, self.other):
-            found = [one for one in path.flight if one <= highest or one in beyond]
-            self.acknowledge(path, found, highest, over)
+        news = {
+            path.name: [one for one in path.flight if one <= highest or one in beyond] for path in self.paths
+        }
+        for path in self.paths:
+            self.acknowledge(path, news[path.name], highest, over)
+        if self.watch:
+            self.watch.sacked(over, news, highest, twice)
         self.flush()
 
     def acknowledge(self, path: Path, messages: list[int], highest: int, over: Path) -> None:
@@ -385,9 +456,10 @@ class Association:
         if messages:
             self.errors = 0
             # What was sent to two paths may have arrived by the other one.
-            if over is path or not self.settings.failover_heartbeat or self.sent_again.isdisjoint(messages):
+            if over is path or not self.settings.uses_paths or self.sent_again.isdisjoint(messages):
                 path.errors = 0
-            path.raise_window(before - path.in_flight, before)
+            if path.answers.suspect_s is None:
+                path.raise_window(before - path.in_flight, before)
         if not path.flight:
             path.t3.pending = False
         elif any(one <= highest for one in messages):

@@ -12,6 +12,7 @@ from typing import Any
 from sctpkernel.errors import USAGE, run_main
 
 from failover.advice import advice, spurious
+from failover.kinds import Kind, kinds
 from failover.predict import Prediction, predict
 from failover.settings import LONGEST_MS, Settings, assignment, changed, from_host, from_profile
 from failover.situation import Situation
@@ -22,7 +23,8 @@ timeout, the failover, messages that leave and arrive over the alternate path, H
 are the kernel's defaults, changed in turn by --from-sysctl, --profile and --set; they apply to both ends.
 The sender sends a message at fixed intervals, with SCTP_NODELAY, and receives nothing but SACKs. Figures
 are the typical one of 31 trials and the extremes. The trials differ in unknown quantities (the time of
-the cut relative to messages and ticks, the jitter of HEARTBEATs)."""
+the cut relative to messages and ticks, the jitter of HEARTBEATs). A second table has other kinds of
+failure, each with the rule that decides. cmt and rtx_policy play no part."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -83,6 +85,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="MS",
         help="RTO.Min of the peer, for warnings (rto_min)",
     )
+    option("--jitter", type=ms, default=0.0, metavar="MS", help="a packet takes up to MS more or less (0)")
+    option("--no-i-bit", action="store_true", help="the peer delays a SACK it is asked for (RFC 7053)")
     option("--no-heartbeats", action="store_true", help="the application turns them off (SPP_HB_DISABLE)")
     option("--both", action="store_true", help="the alternate path is cut as well")
     option("--heal", type=positive(0, 86400), metavar="S", help="the path works again after S seconds")
@@ -112,15 +116,20 @@ def situation_of(options: argparse.Namespace, settings: Settings) -> Situation:
         hz=options.hz,
         heartbeats=not options.no_heartbeats,
         both=options.both,
+        jitter_ms=options.jitter,
+        i_bit=not options.no_i_bit,
     )
 
 
-def as_json(settings: Settings, situation: Situation, found: Prediction, warnings: list[str]) -> str:
+def as_json(
+    settings: Settings, situation: Situation, found: Prediction, others: list[Kind], warnings: list[str]
+) -> str:
     return json.dumps(
         {
             "settings": dataclasses.asdict(settings),
             "situation": dataclasses.asdict(situation),
             "prediction": dataclasses.asdict(found),
+            "kinds": [dataclasses.asdict(one) for one in others],
             "warnings": warnings,
         },
         indent=1,
@@ -132,14 +141,15 @@ def main(argv: list[str] | None = None) -> int:
     settings = settings_of(options)
     situation = situation_of(options, settings)
     found = predict(settings, situation)
+    others = [] if situation.both else kinds(settings, situation, found)
     warnings = advice(settings, situation, options.peer_rto_min or settings.rto_min)
     warnings += spurious(found.early_timeouts, situation.lasted_s)
     if options.json:
-        print(as_json(settings, situation, found, warnings))
+        print(as_json(settings, situation, found, others, warnings))
     else:
         from failover.show import show
 
-        show(found, situation, warnings)
+        show(found, situation, others, warnings)
     return 0
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from random import Random
 
+from failover.answers import Answers
 from failover.estimate import Estimate
 
 
@@ -51,6 +53,11 @@ class Path:
     last_sent: int = 0  # jiffies, data
     probe_counted: float = 0.0
     last_heard: float = 0.0
+    jitter_s: float = 0.0  # a packet takes up to so much more or less, and overtakes none
+    newest: dict[str, float] = field(default_factory=dict)  # arrival of the last packet, there and back
+    answers: Answers = field(default_factory=Answers)
+    hb_due: int = 0  # in jiffies: the HEARTBEAT by the clock, beside the probes of failover_return
+    asked: int = 0  # such probes since it failed
 
     @property
     def in_flight(self) -> int:
@@ -59,6 +66,14 @@ class Path:
     def loses(self, t: float) -> bool:
         """Whether a packet that leaves at T is lost."""
         return self.cut[0] <= t < self.cut[1]
+
+    def arrival(self, t: float, way: str, random: Random) -> float:
+        """When a packet arrives that leaves at T."""
+        if not self.jitter_s:
+            return t + self.one_way_s
+        found = t + max(0.0, self.one_way_s + random.uniform(-self.jitter_s, self.jitter_s))
+        self.newest[way] = max(found, self.newest.get(way, found))
+        return self.newest[way]
 
     def raise_window(self, acked: int, before: int) -> None:
         """ACKED bytes newly acknowledged, BEFORE in flight until then (sctp_transport_raise_cwnd)."""

@@ -34,6 +34,8 @@ class Prediction:
     failover_s: the first message sent after the cut arrives. leaves_s: new messages leave over the alternate.
     returns_s: new messages leave over the primary again. lost_s: the association ends.
     early_timeouts: how many there were before the cut, when nothing had been lost.
+    wait_ms: after which an answer is overdue when it happens, made of answer_ms and answer_var_ms, its
+    deviation; 0 without failover_suspect.
     """
 
     failover_s: Range | None
@@ -45,6 +47,9 @@ class Prediction:
     rto_ms: float
     early_timeouts: int
     steps: tuple[Step, ...]
+    answer_ms: float = 0.0
+    answer_var_ms: float = 0.0
+    wait_ms: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,9 @@ class Trial:
     rto_ms: float
     early_timeouts: int
     steps: tuple[Step, ...]
+    answer_ms: float
+    answer_var_ms: float
+    wait_ms: float
 
 
 def some_moment(situation: Situation, random: Random) -> Moment:
@@ -76,9 +84,10 @@ def trial(settings: Settings, situation: Situation, number: int, moment: Moment 
     moment = moment or some_moment(situation, random)
     clock = Clock(situation.hz, random.random(), random.randrange(WHEEL) + WHEEL)
     made = Association(settings, situation, clock, moment, random)
-    before: list[Estimate] = []
-    made.at(0.0, lambda: before.append(made.primary.estimate))
+    before: list[tuple[Estimate, float, float, float]] = []
+    made.at(0.0, lambda: before.append(as_it_happens(made)))
     made.run()
+    estimate, answer_s, var_s, wait_s = before[0]
     found = made.arrived.get(0)
     delays = {one: t - made.due(one) for one, t in made.arrived.items() if t >= 0}
     slowest = max(delays, key=lambda one: delays[one]) if found is not None else None
@@ -88,11 +97,21 @@ def trial(settings: Settings, situation: Situation, number: int, moment: Moment 
         made.leaves_s,
         made.returns_s,
         made.lost_s,
-        clock.ms(before[0].srtt),
-        clock.ms(before[0].rto),
+        clock.ms(estimate.srtt),
+        clock.ms(estimate.rto),
         made.early_timeouts,
         steps(made, slowest),
+        answer_s * 1000,
+        var_s * 1000,
+        wait_s * 1000,
     )
+
+
+def as_it_happens(made: Association) -> tuple[Estimate, float, float, float]:
+    """Of the primary path: the RTO and what it is made of; an answer, its deviation, when it is overdue."""
+    path = made.primary
+    wait_s = made.watch.wait_s(path) if made.watch else 0.0
+    return path.estimate, path.answers.answer_s, path.answers.var_s, wait_s
 
 
 def steps(made: Association, slowest: int | None) -> tuple[Step, ...]:
@@ -127,4 +146,7 @@ def predict(
         shown.rto_ms,
         shown.early_timeouts,
         shown.steps,
+        shown.answer_ms,
+        shown.answer_var_ms,
+        shown.wait_ms,
     )

@@ -20,11 +20,15 @@ class Receiver:
     waiting: int = 0
     timer: Timer = field(default_factory=Timer)
     path: Path | None = None  # the last data came over it: the SACK goes that way
+    twice: set[int] = field(default_factory=set)  # arrived again since the last SACK
 
-    def take(self, path: Path, messages: list[int]) -> tuple[list[int], bool]:
-        """A packet: (messages that can be delivered now, whether a SACK must go at once)."""
+    def take(self, path: Path, messages: list[int], asked: bool) -> tuple[list[int], bool]:
+        """A packet: (messages that can be delivered now, whether a SACK must go at once, as ASKED by the I
+        bit).
+        """
         self.path = path
-        again = messages[-1] <= self.highest or messages[-1] in self.beyond
+        self.twice.update(one for one in messages if self.has(one))
+        again = asked or messages[-1] <= self.highest or messages[-1] in self.beyond
         self.beyond.update(one for one in messages if one > self.highest)
         delivered = []
         while self.highest + 1 in self.beyond:
@@ -43,6 +47,7 @@ class Receiver:
     def acknowledged(self) -> None:
         """A SACK has been sent."""
         self.needed, self.waiting = False, 0
+        self.twice = set()
 
     def has(self, message: int) -> bool:
         return message <= self.highest or message in self.beyond

@@ -55,8 +55,18 @@ class Settings:
     pf_retrans: int = field(default=0, metadata=whole(0))
     failover_heartbeat: int = field(default=0, metadata=whole(0, 1))
     failover_suspect: int = field(default=0, metadata=whole(0, 1))
+    failover_link: int = field(default=0, metadata=whole(0, 1))
     failover_return: int = field(default=0, metadata=whole(0, 1))
+    failover_useless: int = field(default=0, metadata=whole(0, 1))
+    init_alternate: int = field(default=0, metadata=whole(0, 1))
     dormant_policy: str = field(default="kernel", metadata=one_of(*DORMANT))
+
+    @property
+    def uses_paths(self) -> bool:
+        """sctp_mp_uses_paths, without cmt."""
+        return bool(
+            self.failover_heartbeat or self.failover_useless or self.failover_link or self.failover_return
+        )
 
 
 KEYS: dict[str, Check] = {one.name: one.metadata["check"] for one in fields(Settings)}

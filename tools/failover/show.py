@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A prediction for people: the steps as a table, the times below, warnings last."""
+"""A prediction for people: the steps as a table, the times and kinds of failure below, warnings last."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from failover.kinds import Kind
 from failover.predict import Prediction, Range
 from failover.situation import Situation
 
 PLAIN_WIDTH = 160  # of a file or a pipe
 
 
-def show(found: Prediction, situation: Situation, warnings: list[str]) -> None:
+def show(found: Prediction, situation: Situation, others: list[Kind], warnings: list[str]) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=PLAIN_WIDTH)
     console.print(steps(found, console.is_terminal))
     console.print(Text("\n".join(times(found, situation))))
+    if others:
+        console.print(by_kind(others, console.is_terminal))
     for line in warnings:
         console.print(Text(f"warning: {line}", style="yellow"))
 
@@ -32,6 +35,15 @@ def steps(found: Prediction, fancy: bool) -> Table:
     table.add_row("0.000", "primary", f"cut; SRTT {found.srtt_ms:g} ms, RTO {found.rto_ms:g} ms")
     for one in found.steps:
         table.add_row(f"{one.t:.3f}", one.path, one.what)
+    return table
+
+
+def by_kind(others: list[Kind], fancy: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD if fancy else box.ASCII2, header_style="bold")
+    for head in ("failure", "time", "rule"):
+        table.add_column(head)
+    for one in others:
+        table.add_row(one.failure, f"{ranged(one.seconds)} {one.measure}", one.rule)
     return table
 
 

@@ -22,7 +22,8 @@ class Situation:
     later (None: never).
 
     One message of SIZE_B bytes every INTERVAL_MS since LASTED_S, over a socket with SCTP_NODELAY.
-    SACK_DELAY_MS is the peer's, 0: it acknowledges every packet.
+    SACK_DELAY_MS is the peer's, 0: it acknowledges every packet. I_BIT: it heeds that (RFC 7053).
+    A packet takes up to JITTER_MS more or less than half the round trip, and overtakes none.
     """
 
     rtt_ms: float
@@ -37,6 +38,8 @@ class Situation:
     heartbeats: bool = True
     both: bool = False
     mtu: int = 1500
+    jitter_ms: float = 0.0
+    i_bit: bool = True
 
     @property
     def first_window(self) -> int:

@@ -10,11 +10,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from failover.kinds import kinds
+from failover.predict import predict
+from failover.settings import Settings, changed
 from sctplab.measure import capture
 from sctplab.measure.capture import Chunk
 from sctplab.plan import run_plan
 from sctplab.spec.model import Topology
 from tests.cmt_run import bulk, path, spec
+from tests.failover_run import assumed
 from tests.kernel_run import linux, run_work
 
 pytestmark = pytest.mark.kernel
@@ -41,6 +45,7 @@ TIMEOUTS = "SctpT3RtxExpireds"
 RTO_S = 1.0
 USELESS = {"failover_useless": "1"}
 EVERY = {"a_hole_in_the_first_path": 1, "a_hole_and_small_messages": 3}  # messages, one of which is large
+LARGE_B = 1400
 TWO = Topology((path(1, 20, 20), path(2, 20, 20)))
 
 
@@ -115,6 +120,25 @@ def wasted_s(sent: list[Chunk], arrived: list[Chunk]) -> float:
 @pytest.mark.parametrize("case", EVERY)
 def test_a_path_with_a_hole_is_left_by_its_first_timeout(case: str, tmp_path: Path) -> None:
     assert 0 < wasted_s(*with_a_hole(case, tmp_path, USELESS)) < 1.1 * RTO_S
+
+
+@pytest.mark.parametrize(
+    "settings", [USELESS, USELESS | {"failover_suspect": "1"}], ids=["useless", "suspect"]
+)
+@pytest.mark.parametrize("case", EVERY)
+def test_a_large_message_waits_as_long_as_predicted(
+    case: str, settings: dict[str, str], tmp_path: Path
+) -> None:
+    sent, arrived = with_a_hole(case, tmp_path, settings)
+    first = {one.tsn: one.time_ns for one in reversed(sent)}
+    came = {one.tsn: one.time_ns for one in reversed(arrived)}
+    longest_s = max(came[tsn] - first[tsn] for tsn in first) / 1e9
+    assumptions = assumed(size_b=LARGE_B)
+    of = changed(Settings(), settings, "test", strict=True)
+    found = kinds(of, assumptions, predict(of, assumptions))
+    seconds = next(one.seconds for one in found if one.failure == "MTU hole")
+    assert seconds is not None
+    assert 0.9 * seconds.low <= longest_s <= 1.1 * seconds.high
 
 
 def test_it_is_left_after_three_losses_where_no_timeout_does_that(tmp_path: Path) -> None:

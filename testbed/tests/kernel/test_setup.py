@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from failover.kinds import dead_at_connect
+from failover.settings import Settings, changed
 from sctplab.measure.capture import Chunk
 from sctplab.spec.model import Event, Topology
 from tests.cmt_run import bulk, path, spec, transfer
+from tests.failover_run import assumed
 
 pytestmark = pytest.mark.kernel
 DELAY_S, RTO_INITIAL_S = 0.25, 3.0
@@ -57,6 +60,15 @@ def test_a_dead_first_path_costs_250_ms(delay_ms: float, cmt: str, tmp_path: Pat
     rtt_s = 2 * delay_ms / 1000
     assert DELAY_S + 2 * rtt_s <= seen.established_s <= DELAY_S + 2 * rtt_s + 2 * TICK_S
     assert [one.path for one in seen.of("INIT")] == ["path1", "path2"]
+
+
+@pytest.mark.parametrize("settings", [ON, OFF], ids=["on", "off"])
+def test_it_costs_what_is_predicted(settings: dict[str, str], tmp_path: Path) -> None:
+    seen = carry_out("over_a_dead_path", tmp_path, two(20), settings)
+    known = {name: value for name, value in settings.items() if name != "cmt"}
+    predicted = dead_at_connect(changed(Settings(), known, "test", strict=True), assumed()).seconds
+    assert predicted is not None
+    assert 0.9 * predicted.low <= seen.established_s <= 1.1 * predicted.high
 
 
 def test_it_costs_t1_init_without_the_setting(tmp_path: Path) -> None:
