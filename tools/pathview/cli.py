@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path as File
 
 from pathview import diag, netlink, stock
+from pathview.files import text_of
 from pathview.model import STATES, Association, Event, Path
 from pathview.show import as_json, event_json, event_text, lost_json, lost_text, text
 
@@ -49,14 +50,6 @@ def chosen(found: Sequence[Association], given: argparse.Namespace) -> tuple[Ass
     return tuple(replace(one, path_count=len(one.paths)) for one in cut if one.paths)
 
 
-def text_of(file: File) -> str:
-    """ "" when there is none: SCTP is not loaded."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError:
-        return ""
-
-
 def look(proc: File = File("/proc")) -> tuple[tuple[Association, ...], str]:
     """The associations, and why this kernel does not tell all of their paths, "" if it does."""
     folder = proc / "net" / "sctp"
@@ -75,7 +68,7 @@ def look(proc: File = File("/proc")) -> tuple[tuple[Association, ...], str]:
 
 
 def options(name: str, description: str) -> argparse.ArgumentParser:
-    """Those that both commands have."""
+    """Those that all commands about single paths have."""
     parser = argparse.ArgumentParser(
         prog=f"sctp-multipath {name}",
         description=description,
@@ -86,16 +79,21 @@ def options(name: str, description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--state", choices=STATES, action="append", help="one of %(choices)s", metavar="STATE"
     )
+    return parser
+
+
+def with_json(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="all fields; see sctp-multipath(8)")
     return parser
 
 
 def paths(arguments: Sequence[str]) -> int:
-    given = options(
+    parser = options(
         "paths",
         "Show the paths of the SCTP associations of this network namespace: state, why and since when, "
         "times, windows, counters. Reads only, as any user.",
-    ).parse_args(arguments)
+    )
+    given = with_json(parser).parse_args(arguments)
     found, missing = look()
     shown = chosen(found, given)
     print(as_json(shown, not missing) if given.json else text(shown))
@@ -138,11 +136,12 @@ def follow(receive: Callable[[int], bytes], given: argparse.Namespace) -> None:
 
 
 def events(arguments: Sequence[str]) -> int:
-    given = options(
+    parser = options(
         "events",
         "Show each change of a path's state in this network namespace as it happens, one line each, with its "
         "reason. Runs until it is ended. Reads only, as any user.",
-    ).parse_args(arguments)
+    )
+    given = with_json(parser).parse_args(arguments)
     try:
         with netlink.listener(diag.FAMILY, diag.GROUP) as sock:
             follow(sock.recv, given)
@@ -157,7 +156,29 @@ def events(arguments: Sequence[str]) -> int:
     return 0
 
 
-COMMANDS = {"paths": paths, "events": events}
+def top(arguments: Sequence[str]) -> int:
+    from pathview.top import main
+
+    return main(arguments)
+
+
+def exporter(arguments: Sequence[str]) -> int:
+    """The only command that needs more than Python's own library."""
+    try:
+        from pathview.exporter import main
+    except ModuleNotFoundError as error:
+        if error.name != "prometheus_client":
+            raise
+        print(
+            "sctp-multipath: exporter: prometheus_client is missing: "
+            "apt-get install python3-prometheus-client",
+            file=sys.stderr,
+        )
+        return 1
+    return main(arguments)
+
+
+COMMANDS = {"paths": paths, "top": top, "events": events, "exporter": exporter}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,13 +6,15 @@ The numbers are those of include/uapi/linux/sctp_diag.h, which the series adds, 
 
 from __future__ import annotations
 
+import heapq
 import ipaddress
 import socket
 import struct
+from collections import Counter
 from collections.abc import Iterable
 
 from pathview import netlink
-from pathview.model import ASSOCIATION_STATES, REASONS, STATES, Association, Event, Path, word
+from pathview.model import ASSOCIATION_STATES, REASONS, STATES, Association, Event, Part, Path, word
 
 SCTP = 132
 BY_FAMILY = 20
@@ -29,6 +31,7 @@ ANSWER_SIZE = 72
 ASSOC = struct.Struct("=i9I")  # struct sctp_diag_assoc
 PATH = struct.Struct("=HBBI16s16sIHH3Q16I6Q")  # struct sctp_diag_path
 EVENT = struct.Struct("=QiHHB7x")  # struct sctp_diag_event
+IDENTITY, STATE_AT = struct.Struct("=i"), 4 + 2  # where both are in the attributes
 
 
 def request(family: int) -> bytes:
@@ -140,6 +143,48 @@ def associations(answers: Iterable[netlink.Message]) -> tuple[Association, ...] 
         if one := association(message.payload):
             found.append(one)
     return tuple(found)
+
+
+def outline(payload: bytes) -> tuple[int, list[int]] | None:
+    """The id of an association and the states of its paths, read in a tenth of the time of association()."""
+    at = ANSWER_SIZE
+    while at + 4 <= len(payload):
+        size, kind = netlink.ATTRIBUTE.unpack_from(payload, at)
+        if kind & netlink.KIND == PATHS:
+            break
+        at += max(netlink.padded(size), 4)
+    else:
+        return None
+    end, identity, states = min(at + size, len(payload)), None, []
+    at += 4
+    while at + 8 <= end:
+        size, kind = netlink.ATTRIBUTE.unpack_from(payload, at)
+        if kind == A_PATH:
+            states.append(payload[at + STATE_AT])
+        elif kind == A_ASSOC:
+            identity = IDENTITY.unpack_from(payload, at + 4)[0]
+        at += max(netlink.padded(size), 4)
+    return None if identity is None else (identity, states)
+
+
+def oldest(answers: Iterable[netlink.Message], limit: int) -> Part | None:
+    """The oldest associations of whole dumps, LIMIT at most, and how many there are of what; None as above.
+
+    Identities are given in turn, so the oldest have the lowest.
+    """
+    states: Counter[str] = Counter()
+    found: list[tuple[int, bytes]] = []
+    for message in answers:
+        if message.kind != BY_FAMILY:
+            continue
+        if one := outline(message.payload):
+            found.append((one[0], message.payload))
+            for state in one[1]:
+                states[word(STATES, state)] += 1
+        elif any(kind in (LOCALS, PEERS) for kind, _ in netlink.attributes(message.payload[ANSWER_SIZE:])):
+            return None
+    kept = (association(payload) for _, payload in heapq.nsmallest(limit, found))
+    return Part(tuple(one for one in kept if one), len(found), states)
 
 
 def event(payload: bytes) -> Event | None:

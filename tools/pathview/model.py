@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 STATES = ("inactive", "potentially-failed", "active", "unconfirmed")  # enum sctp_spinfo_state
@@ -85,3 +86,12 @@ class Event:
     peer_port: int
     old_state: str
     path: Path
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of TOTAL associations. STATES: how many paths all of them have in which state."""
+
+    associations: tuple[Association, ...]
+    total: int
+    states: Mapping[str, int]

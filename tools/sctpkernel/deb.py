@@ -29,7 +29,13 @@ NAME = "sctp-multipath"
 PACKAGE = f"{NAME}-dkms"
 OUT = ROOT / "build" / "deb"
 TEMPLATE = ROOT / "tools" / "deb"
-PAGES = ("Documentation/operator.rst", "Documentation/slow-failover.rst", "sysctl/README.md")
+PAGES = (
+    "Documentation/operator.rst",
+    "Documentation/slow-failover.rst",
+    "Documentation/monitoring.rst",
+    "sysctl/README.md",
+)
+MONITORING = ("Documentation/alerts.yml", "Documentation/grafana.json")  # data, not compressed
 SETTINGS = "Documentation/networking/sctp-multipath.rst"  # a file of the series
 # What the package is made of: a commit that touches none of it makes the same package again.
 INPUTS = (
@@ -42,6 +48,7 @@ INPUTS = (
     "tools/pathview",
     "tools/sctpkernel/deb.py",
     *PAGES,
+    *MONITORING,
 )
 
 
@@ -141,6 +148,9 @@ def copy_tools(place: Path) -> None:
     (place / "lib" / "sctpkernel").mkdir()
     for name in ("__init__.py", "errors.py"):
         shutil.copy(ROOT / "tools" / "sctpkernel" / name, place / "lib" / "sctpkernel")
+    (place / "monitoring").mkdir()
+    for page in MONITORING:
+        shutil.copy(ROOT / page, place / "monitoring")
     shutil.copy(TEMPLATE / "status.py", place / "bin" / NAME)
 
 

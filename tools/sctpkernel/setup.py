@@ -96,6 +96,26 @@ def ensure_iproute2() -> Path:
     return with_tc[-1].parents[1]
 
 
+def ensure_promtool() -> Path:
+    """promtool of the machine's release; its package, when installed, would start a server."""
+    parent = cache_root() / "promtool"
+    if not list(parent.glob("[0-9]*/promtool")):
+        with locked(cache_root() / "lock" / "promtool.lock"):
+            if not list(parent.glob("[0-9]*/promtool")):
+                _unpack_promtool(parent)
+    return sorted(parent.glob("[0-9]*/promtool"))[-1]
+
+
+def _unpack_promtool(parent: Path) -> None:
+    parent.mkdir(parents=True, exist_ok=True)
+    warn("fetching promtool for the tests of metrics and alerts (nothing is installed) ...")
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=parent) as folder:
+        archive = download("prometheus", [codename()], Path(folder))
+        subprocess.run(["dpkg-deb", "-x", str(archive), folder], check=True)
+        with new_folder(parent / archive.name.split("_")[1]) as temporary:
+            shutil.move(Path(folder, "usr", "bin", "promtool"), temporary)
+
+
 def _unpack_iproute2(parent: Path) -> None:
     """Put iproute2 of the backports suite below `parent`; the system's own is not replaced."""
     parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/setup",
         description="Install the Debian packages, make the Python environment and fetch the newer "
-        "iproute2 that the project needs. Prints nothing if all is installed.",
+        "iproute2 and the promtool that the project needs. Prints nothing if all is installed.",
     )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--python", action="store_true", help="print the path of the environment's Python")
@@ -135,6 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="fetch only iproute2 and print its folder, with sbin/ip and sbin/tc",
     )
+    group.add_argument("--promtool", action="store_true", help="fetch only promtool and print its path")
     parser.add_argument(
         "--with",
         dest="extra",
@@ -145,10 +166,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.iproute2:  # without the rest: a machine that only runs scenarios needs no compilers
         print(ensure_iproute2())
         return 0
+    if given.promtool:
+        print(ensure_promtool())
+        return 0
     ensure_packages(given.extra)
     ensure_package(load_bases()[reference_base()])
     python = ensure_venv(given.extra)
     ensure_iproute2()
+    ensure_promtool()
     if given.python:
         print(python)
     return 0

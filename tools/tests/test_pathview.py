@@ -266,8 +266,11 @@ def test_bad_input_is_one_line(words: list[str], line: str, capsys: pytest.Captu
 
 
 def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["top"]) == 2
-    assert capsys.readouterr().err == "sctp-multipath: got top, expected one of paths, events\n"
+    assert cli.main(["bottom"]) == 2
+    assert (
+        capsys.readouterr().err
+        == "sctp-multipath: got bottom, expected one of paths, top, events, exporter\n"
+    )
 
 
 def test_a_host_without_sctp(tmp_path: File) -> None:
@@ -324,7 +327,7 @@ def test_events_are_lines_and_losses_are_told(
         return answer
 
     with pytest.raises(OSError, match="5"):
-        cli.follow(receive, cli.options("events", "").parse_args(["--json"]))
+        cli.follow(receive, cli.with_json(cli.options("events", "")).parse_args(["--json"]))
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["event"] for one in told] == ["state", "lost", "state"]
     assert (told[0]["old_state"], told[0]["path"]["state"]) == ("active", "potentially-failed")

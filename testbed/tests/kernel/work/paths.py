@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path as File
 from typing import Any
@@ -49,7 +49,7 @@ def shell(text: str) -> str:
 
 
 @contextmanager
-def hosts() -> Iterator[None]:
+def hosts(settings: Mapping[str, int] = QUICK) -> Iterator[None]:
     """Hosts a and b with two networks between them, 20 ms each way, and c with none."""
     lines = [f"ip netns add {name}; ip -n {name} link set lo up" for name in "abc"]
     for n in (1, 2):
@@ -58,7 +58,7 @@ def hosts() -> Iterator[None]:
             lines.append(f"ip -n {host} address add 10.{n}.0.{last}/24 dev {end}{n}")
             lines.append(f"ip -n {host} link set {end}{n} up")
             lines.append(f"ip netns exec {host} tc qdisc add dev {end}{n} root netem delay 20ms")
-    for name, value in QUICK.items():
+    for name, value in settings.items():
         lines += [f"ip netns exec {host} sysctl -qw net.sctp.{name}={value}" for host in "ab"]
     shell("\n".join(lines))
     try:
@@ -67,9 +67,9 @@ def hosts() -> Iterator[None]:
         shell("for name in a b c; do ip netns del $name; done")
 
 
-def network(number: int, works: bool) -> None:
+def network(number: int, works: bool, loss: str = "loss 100%") -> None:
     """Cut or mend one network, both ways."""
-    loss = "" if works else "loss 100%"
+    loss = "" if works else loss
     for host, end in (("a", "p"), ("b", "q")):
         shell(f"ip netns exec {host} tc qdisc replace dev {end}{number} root netem delay 20ms {loss}")
 
@@ -378,7 +378,7 @@ def a_slow_reader_is_told() -> None:
     for _ in range(FLAPS // 2):
         flap(client, peer)
     with inside("a"):
-        given = cli.options("events", "").parse_args(["--json"])
+        given = cli.with_json(cli.options("events", "")).parse_args(["--json"])
         printed = io.StringIO()
         sock.settimeout(0)
         with contextlib.redirect_stdout(printed), contextlib.suppress(BlockingIOError):
