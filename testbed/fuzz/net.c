@@ -12,7 +12,7 @@
 static const char *const rtx_policies[] = {
 	"kernel", "same", "alternate", "fr-same-rto-alt", "ssthresh", "cwnd", "asap", "lossrate",
 };
-static const char *const schedulers[] = { "round-robin", "primary-first", "lowest-rtt" };
+static const char *const schedulers[] = { "round-robin", "primary-first", "lowest-rtt", "redundant" };
 static const char *const dormant_policies[] = { "kernel", "hop", "primary", "last" };
 static const char *const sacks[] = { "standard", "delayed", "per-path" };
 static const char *const detections[] = { "rack", "missing-reports" };
@@ -127,6 +127,8 @@ void draw_settings(void)
 	setting_number("failover_link", chance(70));
 	setting_number("failover_return", chance(70));
 	setting_number("failover_useless", chance(50));
+	setting_number("redundant_bytes", chance(40) ? below(2000) : 0);
+	setting_number("redundant_pct", chance(40) ? below(101) : 0);
 	setting_number("init_alternate", chance(50));
 	setting_number("cmt_split_fast_rtx", chance(50));
 	setting_number("cmt", chance(75));
@@ -141,6 +143,7 @@ void wild_setting(void)
 		"reconf_enable", "ecn_enable", "intl_enable", "plpmtud_probe_interval", "multiple_fast_rtx",
 		"failover_heartbeat", "failover_suspect", "failover_link", "failover_return", "failover_useless",
 		"init_alternate", "cmt", "cmt_split_fast_rtx", "valid_cookie_life", "default_auto_asconf",
+		"redundant_bytes", "redundant_pct",
 	};
 	char text[300];
 

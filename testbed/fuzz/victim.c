@@ -13,6 +13,7 @@
 #include "wire.h"
 
 #define LARGEST		60000
+#define MP_TWICE	(1 << 14)	/* SCTP_MP_TWICE; the kernel's series has it */
 #define QUIET_S		1.0	/* until what is under way has arrived */
 #define TAIL_LIMIT_S	300.0	/* RTO.Max is 5 s: the queue's head has been tried 60 times */
 
@@ -127,12 +128,12 @@ static bool transfer(void)
 {
 	static const uint32_t sizes[] = { 100, 1400, 9000, LARGEST };
 	uint32_t most = sizes[below(4)];
-	bool partial = chance(25);
+	bool partial = chance(25), twice = chance(25);
 	double start = now_s();
 
 	while (now_s() - start < shared->hostile_s) {
 		for (uint32_t n = below(30); n; n--) {
-			int flags = chance(10) ? SCTP_UNORDERED : 0;
+			int flags = (chance(10) ? SCTP_UNORDERED : 0) | (twice && chance(50) ? MP_TWICE : 0);
 			uint32_t lifetime = 0;
 
 			if (partial && chance(40)) {

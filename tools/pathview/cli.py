@@ -50,14 +50,23 @@ def chosen(found: Sequence[Association], given: argparse.Namespace) -> tuple[Ass
     return tuple(replace(one, path_count=len(one.paths)) for one in cut if one.paths)
 
 
-def look(proc: File = File("/proc")) -> tuple[tuple[Association, ...], str]:
-    """The associations, and why this kernel does not tell all of their paths, "" if it does."""
+def asked(given: argparse.Namespace) -> diag.Filter:
+    """As much of the selection as the kernel can make: of several addresses none."""
+    only = given.addr[0] if given.addr and len(given.addr) == 1 else None
+    return diag.Filter(tuple(given.state or ()), given.port, only)
+
+
+def look(filter_: diag.Filter = diag.ALL, proc: File = File("/proc")) -> tuple[tuple[Association, ...], str]:
+    """The associations, and why this kernel does not tell all of their paths, "" if it does.
+
+    FILTER_ leaves out what the kernel need not show; a kernel may show it nevertheless.
+    """
     folder = proc / "net" / "sctp"
     if not folder.is_dir():
         return (), ""
     try:
         found = diag.associations(
-            answer for asked in diag.requests() for answer in netlink.dump(netlink.SOCK_DIAG, asked)
+            answer for one in diag.requests(filter_) for answer in netlink.dump(netlink.SOCK_DIAG, one)
         )
         said = "the loaded SCTP is without the multipath patches"
     except OSError as error:
@@ -94,7 +103,7 @@ def paths(arguments: Sequence[str]) -> int:
         "times, windows, counters. Reads only, as any user.",
     )
     given = with_json(parser).parse_args(arguments)
-    found, missing = look()
+    found, missing = look(asked(given))
     shown = chosen(found, given)
     print(as_json(shown, not missing) if given.json else text(shown))
     if missing:
@@ -115,7 +124,7 @@ def show_event(one: Event, given: argparse.Namespace) -> None:
 
 def show_all(given: argparse.Namespace) -> None:
     """Events were lost: what is, instead."""
-    found = chosen(look()[0], given)
+    found = chosen(look(asked(given))[0], given)
     shown = lost_json(time.time(), found) if given.json else f"{lost_text(time.time())}\n{text(found)}"
     print(shown, flush=True)
 
@@ -138,8 +147,8 @@ def follow(receive: Callable[[int], bytes], given: argparse.Namespace) -> None:
 def events(arguments: Sequence[str]) -> int:
     parser = options(
         "events",
-        "Show each change of a path's state in this network namespace as it happens, one line each, with its "
-        "reason. Runs until it is ended. Reads only, as any user.",
+        "Show each change of a path's state in this network namespace as it happens, and paths that come "
+        "or go, one line each, with the reason. Runs until it is ended. Reads only, as any user.",
     )
     given = with_json(parser).parse_args(arguments)
     try:

@@ -12,16 +12,27 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pathview import netlink
-from pathview.model import ASSOCIATION_STATES, REASONS, STATES, Association, Event, Part, Path, word
+from pathview.model import (
+    ASSOCIATION_STATES,
+    EVENTS,
+    REASONS,
+    STATES,
+    Association,
+    Event,
+    Part,
+    Path,
+    word,
+)
 
 SCTP = 132
 BY_FAMILY = 20
 LOCALS, PEERS = 12, 13  # of a stock kernel's answer, and of no other to our request
 PATHS = 0x1280  # in the request, and in the answer
 A_ASSOC, A_PATH, A_EVENT = 1, 2, 4
-FAMILY, GROUP, EVENT_STATE = "sctp_paths", "state", 1  # of generic netlink
+FAMILY, GROUP = "sctp_paths", "state"  # of generic netlink
 MARKS = ("primary", "active", "retransmission")  # by bit
 NOT_LISTENING = 0xFFF & ~(1 << 10)
 NEVER = (1 << 64) - 1
@@ -29,15 +40,37 @@ REQUEST = struct.Struct("=BBBBI48s")  # struct inet_diag_req_v2
 ANSWER = struct.Struct("=BBBBHH")  # struct inet_diag_msg, the beginning
 ANSWER_SIZE = 72
 ASSOC = struct.Struct("=i9I")  # struct sctp_diag_assoc
+FILTER = struct.Struct("=IHH16s")  # struct sctp_diag_filter
 PATH = struct.Struct("=HBBI16s16sIHH3Q16I6Q")  # struct sctp_diag_path
 EVENT = struct.Struct("=QiHHB7x")  # struct sctp_diag_event
 IDENTITY, STATE_AT = struct.Struct("=i"), 4 + 2  # where both are in the attributes
 
 
-def request(family: int) -> bytes:
+@dataclass(frozen=True)
+class Filter:
+    """The paths that the kernel shows: all of it has to hold. None, empty: any."""
+
+    states: tuple[str, ...] = ()
+    port: int | None = None  # of either end
+    address: str | None = None  # of either end
+
+    def packed(self) -> bytes:
+        states = sum(1 << STATES.index(one) for one in self.states)
+        family, address = 0, b""
+        if self.address:
+            parsed = ipaddress.ip_address(self.address.partition("%")[0])
+            family = socket.AF_INET if parsed.version == 4 else socket.AF_INET6
+            address = parsed.packed
+        return FILTER.pack(states, self.port or 0, family, address)
+
+
+ALL = Filter()
+
+
+def request(family: int, wanted: Filter = ALL) -> bytes:
     """For the associations of the network namespace whose sockets are of this family."""
     header = REQUEST.pack(family, SCTP, 0, 0, NOT_LISTENING, bytes(48))
-    return netlink.request(BY_FAMILY, netlink.DUMP, header + netlink.attribute(PATHS))
+    return netlink.request(BY_FAMILY, netlink.DUMP, header + netlink.attribute(PATHS, wanted.packed()))
 
 
 def address(family: int, packed: bytes, scope: int = 0) -> str | None:
@@ -127,22 +160,33 @@ def association(payload: bytes) -> Association | None:
     )
 
 
-def requests() -> tuple[bytes, ...]:
-    """For all of them."""
-    return request(socket.AF_INET), request(socket.AF_INET6)
+def requests(wanted: Filter = ALL) -> tuple[bytes, ...]:
+    """For sockets of each family."""
+    return request(socket.AF_INET, wanted), request(socket.AF_INET6, wanted)
+
+
+def identity(one: Association) -> tuple[int, int, int, str]:
+    """An association has no number before it has an answer."""
+    return one.assoc_id, one.local_port, one.peer_port, one.paths[0].address if one.paths else ""
 
 
 def associations(answers: Iterable[netlink.Message]) -> tuple[Association, ...] | None:
-    """Of whole dumps; None when the kernel does not know the request: it has sent addresses alone."""
-    found = []
+    """Of whole dumps; None when the kernel does not know the request: it has sent addresses alone.
+
+    What changes during a dump may be in it twice: the last one holds.
+    """
+    found: dict[tuple[int, int, int, str], Association] = {}
     for message in answers:
         if message.kind != BY_FAMILY:
             continue
         if any(kind in (LOCALS, PEERS) for kind, _ in netlink.attributes(message.payload[ANSWER_SIZE:])):
             return None
         if one := association(message.payload):
-            found.append(one)
-    return tuple(found)
+            found[identity(one)] = one
+    return tuple(found.values())
+
+
+UNNUMBERED = 1 << 32  # above all ids: an association has none before it is set up
 
 
 def outline(payload: bytes) -> tuple[int, list[int]] | None:
@@ -173,27 +217,28 @@ def oldest(answers: Iterable[netlink.Message], limit: int) -> Part | None:
     Identities are given in turn, so the oldest have the lowest.
     """
     states: Counter[str] = Counter()
-    found: list[tuple[int, bytes]] = []
+    found: dict[int, bytes] = {}
     for message in answers:
         if message.kind != BY_FAMILY:
             continue
         if one := outline(message.payload):
-            found.append((one[0], message.payload))
-            for state in one[1]:
-                states[word(STATES, state)] += 1
+            number = one[0] or UNNUMBERED + len(found)
+            if number not in found:
+                states.update(word(STATES, state) for state in one[1])
+            found[number] = message.payload
         elif any(kind in (LOCALS, PEERS) for kind, _ in netlink.attributes(message.payload[ANSWER_SIZE:])):
             return None
-    kept = (association(payload) for _, payload in heapq.nsmallest(limit, found))
+    kept = (association(found[identity]) for identity in heapq.nsmallest(limit, found))
     return Part(tuple(one for one in kept if one), len(found), states)
 
 
 def event(payload: bytes) -> Event | None:
     """Of a message to the multicast group; None when it is of another kind."""
-    if payload[:1] != bytes([EVENT_STATE]):
+    if not payload or not 0 < payload[0] <= len(EVENTS):
         return None
     parts = dict(netlink.attributes(payload[netlink.GENERIC_HEADER.size :]))
     about, changed = parts.get(A_EVENT, b""), path(parts.get(A_PATH, b""))
     if len(about) < EVENT.size or changed is None:
         return None
     time_ns, identity, local_port, peer_port, old = EVENT.unpack_from(about)
-    return Event(time_ns, identity, local_port, peer_port, word(STATES, old), changed)
+    return Event(time_ns, identity, local_port, peer_port, word(STATES, old), changed, EVENTS[payload[0] - 1])

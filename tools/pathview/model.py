@@ -11,7 +11,11 @@ ASSOCIATION_STATES = (
     *("closed", "cookie-wait", "cookie-echoed", "established"),
     *("shutdown-pending", "shutdown-sent", "shutdown-received", "shutdown-ack-sent"),
 )
-REASONS = ("set-up", "t3-rtx", "heartbeat", "timer", "heartbeat-ack", "data-acked", "other")
+REASONS = (
+    *("set-up", "t3-rtx", "heartbeat", "timer", "heartbeat-ack", "data-acked", "other"),
+    *("admin", "overdue", "losses", "init", "link", "icmp"),
+)
+EVENTS = ("state", "added", "removed")
 
 
 def word(words: tuple[str, ...], number: int) -> str:
@@ -78,7 +82,7 @@ class Association:
 
 @dataclass(frozen=True)
 class Event:
-    """A path has got another state. TIME_NS: of CLOCK_MONOTONIC."""
+    """A path has got another state, or has come or gone. TIME_NS: of CLOCK_MONOTONIC."""
 
     time_ns: int
     assoc_id: int
@@ -86,6 +90,7 @@ class Event:
     peer_port: int
     old_state: str
     path: Path
+    kind: str = "state"  # of EVENTS
 
 
 @dataclass(frozen=True)

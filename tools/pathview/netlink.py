@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 GENERIC, SOCK_DIAG = 16, 4  # families of netlink sockets
 ERROR, DONE = 2, 3  # types of messages
-REQUEST, ACK, DUMP = 0x1, 0x4, 0x300  # flags
+REQUEST, ACK, INTERRUPTED, DUMP = 0x1, 0x4, 0x10, 0x300  # flags
 HEADER, ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
 KIND = 0x3FFF  # of an attribute's type, without its flags
 BUFFER = 1 << 16  # the kernel fills half of it at most
@@ -30,6 +30,7 @@ class Message:
 
     kind: int
     payload: bytes
+    flags: int = 0
 
 
 def padded(size: int) -> int:
@@ -49,10 +50,10 @@ def messages(data: bytes) -> Iterator[Message]:
     """Those in one datagram; what is cut off is left out."""
     at = 0
     while at + HEADER.size <= len(data):
-        size, kind, *_ = HEADER.unpack_from(data, at)
+        size, kind, flags, *_ = HEADER.unpack_from(data, at)
         if size < HEADER.size or at + size > len(data):
             return
-        yield Message(kind, data[at + HEADER.size : at + size])
+        yield Message(kind, data[at + HEADER.size : at + size], flags)
         at += padded(size)
 
 

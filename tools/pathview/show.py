@@ -140,16 +140,17 @@ def clock(moment: float) -> str:
 def event_text(one: Event, moment: float) -> str:
     """MOMENT: when it was, in seconds since 1970."""
     path = one.path
+    what = f"{one.old_state} -> {path.state}" if one.kind == "state" else f"{one.kind}, {path.state}"
     return (
         f"{clock(moment)} association {one.assoc_id}, port {one.local_port} to {one.peer_port}: "
-        f"{path.address} from {path.source or UNKNOWN}: {one.old_state} -> {path.state}: {why(path)}; "
+        f"{path.address} from {path.source or UNKNOWN}: {what}: {why(path)}; "
         f"errors {fraction(path.errors, path.error_limit)}, rto {duration(path.rto_ms)}, use {use(path)}"
     )
 
 
 def event_json(one: Event, moment: float) -> str:
-    content = {"format": FORMAT, "event": "state", "time": round(moment, 6), **asdict(one)}
-    del content["time_ns"]
+    content = {"format": FORMAT, "event": one.kind, "time": round(moment, 6), **asdict(one)}
+    del content["time_ns"], content["kind"]
     return json.dumps(content)
 
 

@@ -60,6 +60,7 @@ VARIANTS = {
     # on top of the same options: most files then come from ccache
     "kunit": Variant((*UML, "tools/build/kunit.fragment")),
     "doctor": Variant((*UML, "tools/build/doctor.fragment")),
+    "trace": Variant((*UML, "tools/build/trace.fragment")),
     "debug": Variant((*UML, DEBUG)),
     "x86": Variant(X86, *MACHINE),
     "x86-debug": Variant((*X86, DEBUG, "tools/build/debug-x86.fragment"), *MACHINE),
@@ -253,8 +254,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         choices=tuple(VARIANTS),
         default="uml",
         help="uml: User Mode Linux for the laboratory; kunit: the series' unit tests; "
-        "debug: with the kernel's runtime checks of memory and locks; x86, x86-debug: the same for virtual "
-        "machines; *-gcov: with counters for each line of net/sctp (default: %(default)s)",
+        "trace: with tracepoints; debug: with the kernel's runtime checks of memory and locks; "
+        "x86, x86-debug: the same for virtual machines; "
+        "*-gcov: with counters for each line of net/sctp (default: %(default)s)",
     )
     parser.add_argument(
         "--patches",

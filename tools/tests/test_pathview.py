@@ -137,7 +137,29 @@ def test_the_request_is_that_of_inet_diag() -> None:
     first, second = diag.requests()
     (message,) = netlink.messages(first)
     assert (message.kind, message.payload[:2], second[16:18]) == (20, bytes([2, 132]), bytes([10, 132]))
-    assert list(netlink.attributes(message.payload[56:])) == [(diag.PATHS, b"")]
+    assert list(netlink.attributes(message.payload[56:])) == [(diag.PATHS, bytes(24))]
+
+
+def test_the_kernel_is_asked_for_what_is_wanted() -> None:
+    def filter_of(*words: str) -> tuple[object, ...]:
+        given = cli.options("paths", "").parse_args(words)
+        (message,) = netlink.messages(diag.request(2, cli.asked(given)))
+        return diag.FILTER.unpack(dict(netlink.attributes(message.payload[56:]))[diag.PATHS])
+
+    assert filter_of() == (0, 0, 0, bytes(16))
+    assert filter_of("--port", "5000") == (0, 5000, 0, bytes(16))
+    assert filter_of("--state", "active", "--state", "inactive")[0] == 1 << 2 | 1 << 0
+    assert filter_of("--addr", "10.1.0.2") == (0, 0, 2, bytes([10, 1, 0, 2]) + bytes(12))
+    assert filter_of("--addr", "fe80::a")[2:] == (10, bytes.fromhex("fe80000000000000000000000000000a"))
+    assert filter_of("--addr", "10.1.0.2", "--addr", "10.2.0.2") == (0, 0, 0, bytes(16))
+
+
+def test_what_is_there_twice_is_shown_once_as_it_was_last() -> None:
+    answers = list(netlink.messages(DUMPED))
+    later = changed(assoc=diag.ASSOC.pack(3, 2, 7, *(0,) * 7))
+    found = diag.associations([*answers, *later])
+    assert found is not None
+    assert [(one.assoc_id, one.outstanding) for one in found] == [(3, 7)]
 
 
 def test_what_the_kernel_refuses_is_raised() -> None:
@@ -244,7 +266,7 @@ def test_json_has_the_documented_fields() -> None:
 def test_filters(
     words: list[str], paths: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "look", lambda: ((recorded(),), ""))
+    monkeypatch.setattr(cli, "look", lambda *_: ((recorded(),), ""))
     assert cli.main(["paths", "--json", *words]) == 0
     found = json.loads(capsys.readouterr().out)["associations"]
     assert sum(len(one["paths"]) for one in found) == paths
@@ -274,7 +296,7 @@ def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_host_without_sctp(tmp_path: File) -> None:
-    assert cli.look(tmp_path) == ((), "")
+    assert cli.look(proc=tmp_path) == ((), "")
 
 
 def test_a_kernel_that_says_less(
@@ -285,9 +307,9 @@ def test_a_kernel_that_says_less(
     (folder / "assocs").write_text(ASSOCS)
     (folder / "remaddr").write_text(REMADDR)
     monkeypatch.setattr(netlink, "dump", lambda *_: iter([netlink.Message(20, bytes(72) + PEERS)]))
-    found, missing = cli.look(tmp_path)
+    found, missing = cli.look(proc=tmp_path)
     assert (len(found), missing) == (1, "the loaded SCTP is without the multipath patches")
-    monkeypatch.setattr(cli, "look", lambda: (found, missing))
+    monkeypatch.setattr(cli, "look", lambda *_: (found, missing))
     assert cli.main(["paths", "--json"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["complete"] is False
@@ -303,21 +325,26 @@ def an_event() -> bytes:
     nested = dict(netlink.attributes(message.payload[72:]))[diag.PATHS]
     path = next(data for kind, data in netlink.attributes(nested) if kind == diag.A_PATH)
     parts = netlink.attribute(diag.A_EVENT, about) + netlink.attribute(diag.A_PATH, path)
-    payload = netlink.GENERIC_HEADER.pack(diag.EVENT_STATE, 1, 0) + parts
+    payload = netlink.GENERIC_HEADER.pack(1, 1, 0) + parts
     return netlink.HEADER.pack(netlink.HEADER.size + len(payload), 28, 0, 0, 0) + payload
 
 
 def test_an_event_is_read() -> None:
     (message,) = netlink.messages(an_event())
     assert diag.event(message.payload) == Event(5_000_000_000, 3, 57241, 5000, "active", recorded().paths[0])
-    assert diag.event(b"\x02" + message.payload[1:]) is None
+    for command, kind in ((2, "added"), (3, "removed")):
+        told = diag.event(bytes([command]) + message.payload[1:])
+        assert told is not None
+        assert told.kind == kind
+    for command in (0, 4):
+        assert diag.event(bytes([command]) + message.payload[1:]) is None
     assert diag.event(message.payload[:40]) is None
 
 
 def test_events_are_lines_and_losses_are_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "look", lambda: ((recorded(),), ""))
+    monkeypatch.setattr(cli, "look", lambda *_: ((recorded(),), ""))
     answers = iter([an_event(), OSError(errno.ENOBUFS, ""), an_event(), OSError(errno.EIO, "")])
 
     def receive(_: int) -> bytes:
@@ -342,3 +369,6 @@ def test_an_event_as_text() -> None:
         "association 3, port 57241 to 5000: 10.1.0.2 from 10.1.0.1: active -> potentially-failed: "
         "t3-rtx 1; errors 2/5, rto 4.0s, use P"
     )
+    gone = replace(one, kind="removed", path=replace(one.path, reason="admin", struck_t3=0))
+    assert "10.1.0.1: removed, potentially-failed: admin; " in show.event_text(gone, 0)
+    assert json.loads(show.event_json(gone, 0))["event"] == "removed"

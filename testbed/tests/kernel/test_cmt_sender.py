@@ -401,7 +401,7 @@ def test_one_path_with_it_packs_small_messages_as_without(nodelay: bool, lab: La
     assert lab.differ(off, with_settings(off, cmt="1")) == ""
 
 
-@pytest.mark.parametrize("scheduler", ["round-robin", "primary-first", "lowest-rtt"])
+@pytest.mark.parametrize("scheduler", ["round-robin", "primary-first", "lowest-rtt", "redundant"])
 def test_one_path_with_it_sends_what_it_sends_without(scheduler: str, lab: Lab) -> None:
     """With losses each way; every packet at the same time."""
     lossy = spec(Topology((path(1, 10, 5, loss_pct=2),)), bulk(1))

@@ -18,7 +18,7 @@ from tests.kernel_run import linux, run_work
 
 pytestmark = pytest.mark.kernel
 
-PARTS = ("", "-bounds", "-cmt", "-diag", "-link", "-suspect")
+PARTS = ("", "-bounds", "-cmt", "-diag", "-link", "-suspect", "-twice")
 SUITES = [f"sctp-multipath{part}" for part in PARTS]
 WALL_S = 120  # a second on an idle machine
 # The names stand in the patches, so they are known before a kernel is built and none can go missing.

@@ -89,6 +89,11 @@ def test_the_settings_are_in_it(made: Path) -> None:
     assert b"SctpMpFastRecoveries\0" in strings
 
 
+def test_the_tracepoints_are_in_it(made: Path) -> None:
+    assert "CONFIG_TRACEPOINTS=y" in (made / "config").read_text()
+    assert "__tracepoint_sctp_mp_choice" in said_of("nm", made / "sctp.ko")
+
+
 @pytest.mark.parametrize(
     ("was", "becomes"),
     [

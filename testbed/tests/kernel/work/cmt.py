@@ -39,7 +39,7 @@ HANDSHAKE = 4  # control chunks
 PMTUD_DISABLE = 1 << 4  # flag of SCTP_PEER_ADDR_PARAMS
 SLOW = ("netem", "delay", "5ms", "rate", "100mbit", "limit", "2000")
 SWITCH = ["0", "1"]
-SCHEDULERS = ["round-robin", "primary-first", "lowest-rtt"]
+SCHEDULERS = ["round-robin", "primary-first", "lowest-rtt", "redundant"]
 SACKS = ["standard", "delayed", "per-path"]
 # What a setting may be, in the order of the option's values.
 OPTIONS = {

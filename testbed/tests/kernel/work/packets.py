@@ -9,10 +9,12 @@ from itertools import pairwise
 from typing import Any
 
 import setup
+import twice
 import useless
 from cases import outcome
 from options import SCTP, expect, namespace, one_to_many, one_to_one, shown_counters, write
-from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, SACK, TAG, Heard, Peer
+from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, OURS, SACK, TAG, Heard, Peer
+from reasons import reasons
 from thresholds import BINDX_ADD, address
 from wires import Line, Wire
 
@@ -370,6 +372,7 @@ def a_path_that_stays_silent_is_left_once_a_copy_is_answered() -> None:
     peer.say(1)
     expect(paths(peer.messages(RTT_S)), [1])
     expect(shown_counters()["SctpMpSuspectsMoved"], 1)
+    expect(reasons(OURS)[0], "overdue")
 
 
 def a_path_is_not_left_while_no_copy_is_answered() -> None:
@@ -524,6 +527,7 @@ def after_an_icmp_error(code: int, tag: int = TAG) -> list[tuple[int, int]]:
     peer.unreachable(0, code, tag)
     heard = peer.listen(TICK_S + HEARD_S)
     expect(len(heartbeats(heard, 0)), shown_counters()["SctpMpLinkFailures"])
+    expect(reasons(OURS)[0], "icmp" if tag == TAG else "set-up")
     return [(one.path, peer.number(one) - number) for one in heard if one.chunk.kind == DATA]
 
 
@@ -684,6 +688,7 @@ CASES: list[Callable[[], None]] = [
     frequent_probes_count_as_heartbeats_do,
     *setup.CASES,
     *useless.CASES,
+    *twice.CASES,
     what_may_have_come_over_another_path_clears_no_error_counter,
     the_last_packet_of_a_full_send_buffer_is_sent,
     a_slow_path_is_sent_what_is_due_when_it_arrives,

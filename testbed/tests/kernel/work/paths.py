@@ -21,13 +21,14 @@ from typing import Any
 
 from commands import inside, remember_home
 from options import SCTP, expect, option
+from thresholds import BINDX_ADD, address
 
 sys.path.insert(0, str(File(__file__).parents[4] / "tools"))
 from pathview import cli, diag, netlink
 from pathview.model import Association, Event, Path
 
 PORT = 5000
-NODELAY, PEER_ADDR_INFO, ASSOC_STATS = 3, 15, 112
+NODELAY, PEER_ADDR_INFO, BINDX_REMOVE, ASSOC_STATS = 3, 15, 101, 112
 HZ = 100  # of the laboratory's kernels
 MANY, SOCKETS, FLAPS = 500, 200, 50
 NOBODY = 65534
@@ -65,6 +66,12 @@ def hosts(settings: Mapping[str, int] = QUICK) -> Iterator[None]:
         yield
     finally:
         shell("for name in a b c; do ip netns del $name; done")
+
+
+def sysctl(**values: int) -> None:
+    """On both hosts, for sockets that are created later."""
+    for name, value in values.items():
+        shell(f"for host in a b; do ip netns exec $host sysctl -qw net.sctp.{name}={value}; done")
 
 
 def network(number: int, works: bool, loss: str = "loss 100%") -> None:
@@ -277,22 +284,186 @@ def many_addresses_are_bounded() -> None:
         expect(sum("primary" in path.marks for path in one.paths if path.marks), 1)
 
 
-def a_dump_has_each_association_once() -> None:
-    """More than fit into a buffer; a dump goes on where it stopped."""
+def server_of_many() -> socket.socket:
     with inside("b"):
         server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, SCTP)
     server.bind(("0.0.0.0", PORT))
-    server.listen(SOCKETS)
-    kept = [server]
-    for _ in range(SOCKETS):
+    server.listen(4 * SOCKETS)
+    return server
+
+
+def clients(count: int) -> list[socket.socket]:
+    made = []
+    for _ in range(count):
         with inside("a"):
-            kept.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM, SCTP))
-        kept[-1].connect(("10.1.0.2", PORT))
+            made.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM, SCTP))
+        made[-1].connect(("10.1.0.2", PORT))
+    return made
+
+
+def port_of(sock: socket.socket) -> int:
+    return int(sock.getsockname()[1])
+
+
+def port_of_answer(answer: netlink.Message) -> int:
+    return socket.ntohs(diag.ANSWER.unpack_from(answer.payload)[4])
+
+
+class Dump:
+    """One that is read buffer by buffer; of the client's host."""
+
+    def __init__(self) -> None:
+        with inside("a"):
+            self.sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, netlink.SOCK_DIAG)
+        self.sock.send(diag.request(socket.AF_INET))
+        self.ended = False
+
+    def some(self) -> list[netlink.Message]:
+        found = list(netlink.messages(self.sock.recv(netlink.BUFFER)))
+        self.ended = any(one.kind == netlink.DONE for one in found)
+        return [one for one in found if one.kind == diag.BY_FAMILY]
+
+    def rest(self) -> list[netlink.Message]:
+        found = []
+        while not self.ended:
+            found += self.some()
+        self.sock.close()
+        return found
+
+
+def a_dump_has_each_association_once() -> None:
+    """More than fit into a buffer; a dump goes on where it stopped."""
+    kept = [server_of_many(), *clients(SOCKETS)]
     for host in "ab":
-        ports = [(one.local_port, one.peer_port) for one in dumped(host)]
-        expect((len(ports), len(set(ports))), (SOCKETS, SOCKETS))
+        with inside(host):
+            answers = list(netlink.dump(netlink.SOCK_DIAG, diag.request(socket.AF_INET)))
+        expect(len(answers), SOCKETS)
+        ports = [(one.local_port, one.peer_port) for one in diag.associations(answers) or ()]
+        expect(len(set(ports)), SOCKETS)
     for sock in kept:
         sock.close()
+
+
+def a_dump_misses_none_while_others_end() -> None:
+    """Those that it has shown end, buffer by buffer."""
+    server, made = server_of_many(), clients(2 * SOCKETS)
+    by_port = {port_of(sock): sock for sock in made}
+    dump, shown_ports, ended = Dump(), set(), set()
+    while not dump.ended:
+        ports = {port_of_answer(one) for one in dump.some()}
+        for port in list(ports - shown_ports)[::2]:
+            by_port[port].close()
+            ended.add(port)
+        shown_ports |= ports
+        time.sleep(0.1)  # they end by a round trip
+    assert len(ended) > SOCKETS // 2, len(ended)
+    expect(set(by_port) - shown_ports, set())
+    for sock in (server, *made):
+        sock.close()
+
+
+def a_dump_misses_none_while_the_table_grows() -> None:
+    server, made = server_of_many(), clients(SOCKETS)
+    there = {port_of(sock) for sock in made}
+    dump = Dump()
+    answers = dump.some()
+    made += clients(2 * SOCKETS)
+    time.sleep(1)
+    rest = dump.rest()
+    expect(there - {port_of_answer(one) for one in (*answers, *rest)}, set())
+    assert any(one.flags & netlink.INTERRUPTED for one in rest)
+    found = [one for one in diag.associations([*answers, *rest]) or () if one.local_port in there]
+    expect(len(found), SOCKETS)
+    for sock in (server, *made):
+        sock.close()
+
+
+def answered(wanted: diag.Filter, host: str = "a") -> list[tuple[int, list[str]]]:
+    """Ports of the peer, and addresses, of what the kernel shows."""
+    with inside(host):
+        answers = [one for asked in diag.requests(wanted) for one in netlink.dump(netlink.SOCK_DIAG, asked)]
+    found = diag.associations(answers) or ()
+    expect(len(found), len(answers))
+    return [(one.peer_port, [path.address for path in one.paths]) for one in found]
+
+
+def the_kernel_shows_what_is_asked_for() -> None:
+    client, *kept = pair()
+    second, *others = pair(PORT + 1)
+    one, two = "10.1.0.2", "10.2.0.2"
+    expect(sorted(answered(diag.ALL)), [(PORT, [one, two]), (PORT + 1, [one, two])])
+    expect(answered(diag.Filter(port=PORT)), [(PORT, [one, two])])
+    expect(answered(diag.Filter(port=port_of(second))), [(PORT + 1, [one, two])])
+    expect(answered(diag.Filter(port=1)), [])
+    expect(sorted(answered(diag.Filter(address=two))), [(PORT, [two]), (PORT + 1, [two])])
+    expect(answered(diag.Filter(port=PORT, address="10.1.0.1")), [(PORT, [one])])
+    expect(answered(diag.Filter(address="10.3.0.1")), [])
+    expect(answered(diag.Filter(states=("inactive", "potentially-failed"))), [])
+    network(1, works=False)
+    while path_of(PORT, one).state == "active":
+        send(client, 1)
+    expect(answered(diag.Filter(states=("inactive", "potentially-failed"))), [(PORT, [one])])
+    expect(answered(diag.Filter(("active",), PORT)), [(PORT, [two])])
+    expect(answered(diag.Filter(("active",), PORT, one)), [])
+    for sock in (*kept, *others):
+        sock.close()
+
+
+def path_of(port: int, address: str) -> Path:
+    (found,) = (one for one in dumped() if one.peer_port == port)
+    return next(one for one in found.paths if one.address == address)
+
+
+def lost_links_are_named() -> None:
+    """By the administrator of this host, by its carrier, by its routes."""
+    sysctl(failover_link=1)
+    client, _ = pair()
+    send(client)
+    sock = listening()
+    for end, back, reason in (
+        ("b link set q1 down", "b link set q1 up", "link"),
+        ("a link set p1 down", "a link set p1 up", "admin"),
+        ("a address del 10.1.0.1/24 dev p1", "a address add 10.1.0.1/24 dev p1", "admin"),
+        ("a route del 10.1.0.0/24", "a route add 10.1.0.0/24 dev p1 src 10.1.0.1", "link"),
+    ):
+        time.sleep(1.5)  # the kernel tells of carriers once a second
+        events_of(sock)
+        shell(f"ip -n {end}")
+        send(client, 2)
+        one = path_to("10.1.0.2")
+        expect((end, one.state, one.reason, one.struck_t3), (end, "potentially-failed", reason, 0))
+        expect([(e.old_state, e.path.reason) for e in events_of(sock)], [("active", reason)])
+        shell(f"ip -n {back}")
+        while path_to("10.1.0.2").state != "active":
+            send(client, 1)
+
+
+def addresses_come_and_go() -> None:
+    """By ASCONF, as the other end's program wants."""
+    sysctl(addip_enable=1, addip_noauth_enable=1, auth_enable=1)
+    shell("ip -n b address add 10.2.0.9/24 dev q2")
+    with inside("b"):
+        server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, SCTP)
+    server.bind(("10.1.0.2", PORT))
+    server.setsockopt(SCTP, BINDX_ADD, address("10.2.0.2", PORT))
+    server.listen()
+    with inside("a"):
+        client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, SCTP)
+    client.connect(("10.1.0.2", PORT))
+    peer = server.accept()[0]
+    time.sleep(1.5)
+    sock = listening()
+    peer.setsockopt(SCTP, BINDX_ADD, address("10.2.0.9", PORT))
+    one, *others = events_of(sock, 1)
+    expect((one.kind, one.path.address, one.path.reason), ("added", "10.2.0.9", "admin"))
+    expect((one.old_state, one.path.state, others), ("unconfirmed", "unconfirmed", []))
+    expect(path_to("10.2.0.9").reason, "admin")
+    (one,) = events_of(sock, 5)
+    expect((one.kind, one.path.state, one.path.reason), ("state", "active", "heartbeat-ack"))
+    peer.setsockopt(SCTP, BINDX_REMOVE, address("10.2.0.9", PORT))
+    (one,) = events_of(sock, 1)
+    expect((one.kind, one.path.address, one.path.reason), ("removed", "10.2.0.9", "admin"))
+    expect([path.address for path in shown().paths], ["10.1.0.2", "10.2.0.2"])
 
 
 def listening(host: str = "a", buffer: int = 1 << 20) -> socket.socket:
@@ -409,6 +580,11 @@ CASES = [
     anybody_may_ask,
     many_addresses_are_bounded,
     a_dump_has_each_association_once,
+    a_dump_misses_none_while_others_end,
+    a_dump_misses_none_while_the_table_grows,
+    the_kernel_shows_what_is_asked_for,
+    lost_links_are_named,
+    addresses_come_and_go,
     each_change_is_an_event,
     no_event_is_lost_in_flaps,
     a_slow_reader_is_told,

@@ -7,6 +7,7 @@ library only.
 
 from __future__ import annotations
 
+import fcntl
 import select
 import socket
 import struct
@@ -34,6 +35,7 @@ OURS, THEIRS = 6000, 5000  # ports of the peer and of the socket
 TAG, FIRST_TSN, COOKIE, IPV4 = 0x5A5A5A5A, 1000, 7, 5
 ALL_PACKETS, IP_PROTOCOL, ICMP = 3, 0x0800, 1
 NODELAY, PRIMARY_ADDR, SNDBUFFORCE, RCVBUFFORCE = 3, 6, 32, 33
+GET_FLAGS, RUNNING = 0x8913, 1 << 6  # SIOCGIFFLAGS, IFF_RUNNING
 
 
 def crc_table() -> list[int]:
@@ -110,6 +112,14 @@ def chunks_of(packet: bytes) -> Iterator[Chunk]:
         at += length + -length % 4
 
 
+def wait_for_carrier(interface: str) -> None:
+    """The kernel may take a second to heed a carrier, and drops what is sent until then."""
+    request = struct.pack("16s24x", interface.encode())
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        while not struct.unpack_from("=H", fcntl.ioctl(sock, GET_FLAGS, request), 16)[0] & RUNNING:
+            time.sleep(0.01)
+
+
 class Peer:
     """An established association with the socket SOCK; SETTINGS: sysctls of net.sctp before that.
 
@@ -124,6 +134,8 @@ class Peer:
         for name, value in settings.items():
             write(name, value)
         self.paths = [self.join(number) for number in range(paths)]
+        for number in range(paths):
+            wait_for_carrier(f"va{number}")
         self.window, self.rtts_s = window, rtts_s
         self.silent: set[int] = set()  # paths whose HEARTBEATs get no answer
         self.tag = self.first = self.next_tsn = 0

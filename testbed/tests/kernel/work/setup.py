@@ -45,6 +45,7 @@ from peer import (
     Heard,
     Peer,
 )
+from reasons import reasons
 from thresholds import ACTIVE, BINDX_ADD, address, info
 
 STATUS, INIT_ALTERNATE = 14, 0x1287
@@ -207,6 +208,7 @@ def data_begins_where_the_answer_came_from() -> None:
     peer.say(3)
     expect(paths(peer.messages(HEARD_S)), [1, 1, 1])
     expect((peer.state(0), peer.state(1)), (POTENTIALLY_FAILED, ACTIVE))
+    expect(reasons(OURS), ["init", "set-up"])
     expect(peer.primary(), 0)
 
 

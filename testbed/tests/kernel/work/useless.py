@@ -13,7 +13,8 @@ from options import (
     namespace,
     off_by_default_and_0_or_1,
 )
-from peer import HEARTBEAT, HEARTBEAT_ACK, Chunk, Heard, Peer
+from peer import HEARTBEAT, HEARTBEAT_ACK, OURS, Chunk, Heard, Peer
+from reasons import reasons
 from thresholds import ACTIVE, info
 
 FAILOVER_USELESS = 0x1288
@@ -82,6 +83,7 @@ def failover_useless_is_off_by_default_and_0_or_1() -> None:
 def three_losses_in_a_row_make_a_path_potentially_failed() -> None:
     peer = after_losses(3, **ON)
     expect(peer.state(), POTENTIALLY_FAILED)
+    expect(reasons(OURS)[0], "losses")
     expect(peer.exchange(), 1)
     expect(peer.exchange(SMALL), 1)
 

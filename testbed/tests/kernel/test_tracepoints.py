@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the tracepoints of the multipath sender say: the cases of work/tracepoints.py, one boot for all."""
+
+import pytest
+from tests.kernel.work.tracepoints import CASES
+from tests.kernel_run import linux, run_work
+
+pytestmark = pytest.mark.kernel
+
+WALL_S = 240  # some seconds on an idle machine
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    kernel = linux("patched", "trace")
+    found: dict[str, str] = run_work("tracepoints", kernel, tmp_path_factory.mktemp("tracepoints"), WALL_S)[
+        "cases"
+    ]
+    return found
+
+
+@pytest.mark.parametrize("case", [case.__name__ for case in CASES])
+def test_trace(said: dict[str, str], case: str) -> None:
+    if wrong := said.get(case, "did not run"):
+        pytest.fail(wrong, pytrace=False)

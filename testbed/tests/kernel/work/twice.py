@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What goes out over two paths at once, a peer led by the hand: one case per sentence. Standard library."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Callable
+
+from options import (
+    SCTP,
+    choose,
+    chosen,
+    expect,
+    namespace,
+    one_to_many,
+    one_to_one,
+    refused,
+    setting,
+    shown_counters,
+    write,
+)
+from peer import HEARTBEAT, IMMEDIATE, Heard, Peer
+
+BYTES, PERCENT = 0x128A, 0x128B
+LIMITS = {"redundant_bytes": (BYTES, 65535), "redundant_pct": (PERCENT, 100)}
+SNDINFO, DEFAULT_SNDINFO = 2, 34
+TWICE, UNUSED = 1 << 14, 1 << 13  # of snd_flags
+RTT_S, RTO_S, HEARD_S = 0.02, 1.0, 0.01
+SMALL, LARGE = 100, 1400
+CWND = 6000  # of a path that has carried nothing but a HEARTBEAT
+REDUNDANT = {"cmt": "1", "cmt_scheduler": "redundant"}
+BOTH, FIRST = [0, 1], [0]
+
+
+def sent(peer: Peer, size: int = SMALL) -> list[Heard]:
+    """One message, and what leaves for it at once."""
+    peer.say(1, size)
+    return peer.messages(HEARD_S)
+
+
+def paths(heard: list[Heard]) -> list[int]:
+    return [one.path for one in heard]
+
+
+def flagged(peer: Peer, flags: int) -> list[int]:
+    """The paths that a message with these flags takes."""
+    info = struct.pack("=HHIIi", 0, flags, 0, 0, 0)
+    peer.sock.sendmsg([bytes(SMALL)], [(SCTP, SNDINFO, info)])
+    return paths(peer.messages(HEARD_S))
+
+
+def what_goes_twice_is_a_number_within_its_limits() -> None:
+    for name, (option, most) in LIMITS.items():
+        expect((setting(name), chosen(one_to_one(), option_name=option)), ("0", 0))
+        for value in (1, 100, most, 0):
+            write(name, f"{value}\n")
+            expect((setting(name), chosen(one_to_many(), option_name=option)), (str(value), value))
+            namespace()
+            expect((setting(name), chosen(one_to_one(), option_name=option)), ("0", 0))
+            sock = one_to_one()
+            choose(sock, value, option_name=option)
+            expect(chosen(sock, option_name=option), value)
+        for wrong in (-1, most + 1, most + 256, "x"):
+            refused(errno.EINVAL, write, name, str(wrong))
+        for wrong in (most + 1, 1 << 31, 0xFFFFFFFF):
+            refused(errno.EINVAL, choose, one_to_one(), wrong, 0, option)
+        expect(setting(name), "0")
+
+
+def nothing_goes_twice_by_default() -> None:
+    expect(paths(sent(Peer())), FIRST)
+
+
+def a_small_message_goes_out_over_both_paths_with_one_tsn() -> None:
+    peer = Peer(redundant_bytes=str(SMALL))
+    first, copy = sent(peer)
+    expect((first.path, copy.path), (0, 1))
+    expect((peer.number(first), peer.number(copy)), (1, 1))
+    expect((first.chunk.body, copy.chunk.flags & IMMEDIATE), (copy.chunk.body, IMMEDIATE))
+    expect(shown_counters()["SctpMpCopies"], 1)
+    peer.sack(0, 1, twice=(1,))
+    expect(paths(sent(peer, SMALL + 1)), FIRST)
+
+
+def a_message_of_several_chunks_is_no_small_one() -> None:
+    peer = Peer(redundant_bytes="65535")
+    expect(set(paths(sent(peer, 2 * LARGE))), {0})
+
+
+def all_new_chunks_go_twice_with_the_scheduler() -> None:
+    peer = Peer(rtts_s=(RTT_S, RTT_S), **REDUNDANT)
+    for number in range(1, 9):
+        expect(sorted(paths(sent(peer, LARGE))), BOTH)
+        peer.sack(number % 2, number)
+
+
+def the_scheduler_means_nothing_without_cmt() -> None:
+    expect(paths(sent(Peer(cmt_scheduler="redundant"))), FIRST)
+
+
+def a_program_asks_for_it_by_message() -> None:
+    peer = Peer()
+    expect(flagged(peer, TWICE), BOTH)
+    peer.sack(0, 1)
+    expect(flagged(peer, 0), FIRST)
+    peer.sack(0, 2)
+    refused(errno.EINVAL, flagged, peer, UNUSED)
+    peer.sock.setsockopt(SCTP, DEFAULT_SNDINFO, struct.pack("=HHIIi", 0, TWICE, 0, 0, 0))
+    expect(paths(sent(peer)), BOTH)
+
+
+def with_one_path_the_flag_means_nothing() -> None:
+    expect(flagged(Peer(1), TWICE), FIRST)
+
+
+def copies_take_room_in_the_window_of_their_path() -> None:
+    peer = Peer(redundant_bytes=str(LARGE))
+    number = 0
+    while number < 64:  # path 0 earns a window that path 1 does not
+        peer.say(8, LARGE)
+        for one in peer.messages(RTT_S):
+            number = max(number, peer.number(one))
+            peer.sack(0, number)
+    peer.messages(RTT_S)
+    peer.say(8, LARGE)
+    found = paths(peer.messages(HEARD_S))
+    expect((found.count(0), found.count(1)), (8, CWND // LARGE))
+    peer.sack(0, number + 8)
+    expect(paths(sent(peer, LARGE)), BOTH)
+
+
+def a_copy_takes_no_room_when_its_chunk_is_acknowledged_though_others_are_not() -> None:
+    peer = Peer(redundant_bytes=str(LARGE))
+    sent(peer, LARGE)
+    for number in range(2, 12):
+        expect(paths(sent(peer, LARGE)), BOTH)
+        peer.sack(0, number - 1)
+
+
+def measured(**settings: str) -> tuple[Peer, int]:
+    """A peer whose paths are known to take a round trip, and the messages that it has answered."""
+    peer = Peer(rtts_s=(RTT_S, RTT_S), **settings)
+    for number in (1, 2, 3):
+        sent(peer)
+        peer.sack(0, number)
+        peer.listen(RTT_S)
+    return peer, number
+
+
+def a_copy_is_not_retransmitted() -> None:
+    peer, _ = measured(redundant_bytes=str(SMALL))
+    expect(paths(sent(peer)), BOTH)
+    peer.silent = {0, 1}
+    expect(len(peer.messages(1.5 * RTO_S)), 1)
+
+
+def a_dead_path_is_found_although_the_copies_arrive() -> None:
+    peer, done = measured(redundant_bytes=str(SMALL))
+    peer.silent = {0}
+    for number in range(done + 1, done + 20):
+        sent(peer)
+        peer.sack(1, number)
+        peer.listen(RTT_S)
+    expect(paths(sent(peer)), [1])
+    counters = shown_counters()
+    expect((counters["SctpMpSuspects"], counters["SctpMpSuspectsMoved"]), (1, 1))
+    expect(counters["SctpT3RtxExpireds"], 0)
+
+
+def a_path_that_answers_after_the_copies_is_no_suspect() -> None:
+    peer, done = measured(redundant_bytes=str(SMALL))
+    for number in range(done + 1, done + 40):
+        sent(peer)
+        peer.sack(1, number)
+        peer.listen(RTT_S / 2)
+        peer.sack(0, number, twice=(number,))
+    expect(shown_counters()["SctpMpSuspects"], 0)
+
+
+def what_copies_overtake_is_not_reported_missing() -> None:
+    peer = Peer(redundant_bytes=str(SMALL))
+    expect(paths(sent(peer, LARGE)), FIRST)
+    peer.say(5, SMALL)
+    for last in range(2, 7):
+        peer.sack(1, 0, (2, last))
+    expect([one for one in peer.messages(HEARD_S) if peer.number(one) == 1], [])
+
+
+def what_is_lost_twice_is_copied_once_more_when_a_later_copy_is_answered() -> None:
+    peer = Peer(redundant_bytes=str(SMALL))
+    peer.say(3, SMALL)
+    expect(len(peer.messages(HEARD_S)), 6)
+    peer.sack(0, 0, (2, 2))
+    expect(peer.messages(HEARD_S), [])
+    peer.sack(1, 0, (2, 3))
+    expect([(one.path, peer.number(one)) for one in peer.messages(HEARD_S)], [(1, 1)])
+    peer.say(1, SMALL)
+    peer.messages(HEARD_S)
+    peer.sack(1, 0, (2, 4))
+    expect(peer.messages(HEARD_S), [])
+
+
+def a_heartbeat_measures_a_path_that_carries_what_goes_twice() -> None:
+    peer = Peer(redundant_bytes=str(SMALL))
+    asked = []
+    for number in range(1, 26):
+        sent(peer)
+        peer.sack(0, number)
+        asked += [one.path for one in peer.listen(1) if one.chunk.kind == HEARTBEAT]
+    expect(asked.count(0), 3)
+
+
+def copies_of_the_last_stay_within_the_budget() -> None:
+    peer = Peer(redundant_pct="10")
+    copies = 0
+    for number in range(1, 101):
+        copies += paths(sent(peer, LARGE)).count(1)
+        peer.sack(0, number)
+    assert 5 <= copies <= 10, copies
+
+
+CASES: list[Callable[[], None]] = [
+    what_goes_twice_is_a_number_within_its_limits,
+    nothing_goes_twice_by_default,
+    a_small_message_goes_out_over_both_paths_with_one_tsn,
+    a_message_of_several_chunks_is_no_small_one,
+    all_new_chunks_go_twice_with_the_scheduler,
+    the_scheduler_means_nothing_without_cmt,
+    a_program_asks_for_it_by_message,
+    with_one_path_the_flag_means_nothing,
+    copies_take_room_in_the_window_of_their_path,
+    a_copy_takes_no_room_when_its_chunk_is_acknowledged_though_others_are_not,
+    a_copy_is_not_retransmitted,
+    a_dead_path_is_found_although_the_copies_arrive,
+    a_path_that_answers_after_the_copies_is_no_suspect,
+    what_copies_overtake_is_not_reported_missing,
+    what_is_lost_twice_is_copied_once_more_when_a_later_copy_is_answered,
+    a_heartbeat_measures_a_path_that_carries_what_goes_twice,
+    copies_of_the_last_stay_within_the_budget,
+]
