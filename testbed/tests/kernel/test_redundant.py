@@ -20,7 +20,9 @@ CUTS = random.Random(1).sample([(path, at_ms) for path in (1, 2) for at_ms in ra
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
     """Tools and the patched kernel."""
-    found = scenario.expand(scenario.load(scenario.find("redundant")), {}, Choice(("patched",), 1))
+    found = scenario.expand(
+        scenario.load(scenario.find("redundant")), {}, Choice(kernels=("patched",), repeat=1)
+    )
     with runner.bench_for(found) as made:
         yield made
 

@@ -131,7 +131,7 @@ def copies_take_room_in_the_window_of_their_path() -> None:
 
 
 def a_copy_takes_no_room_when_its_chunk_is_acknowledged_though_others_are_not() -> None:
-    peer = Peer(redundant_bytes=str(LARGE))
+    peer = Peer(rtts_s=(RTT_S, RTT_S), redundant_bytes=str(LARGE))
     sent(peer, LARGE)
     for number in range(2, 12):
         expect(paths(sent(peer, LARGE)), BOTH)
