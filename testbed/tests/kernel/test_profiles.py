@@ -58,7 +58,7 @@ def test_profile(bench: runner.Bench, path: Path) -> None:
     assert found == pytest.approx(predicted.typical, rel=0.1)
 
 
-@pytest.mark.parametrize(("name", "seconds"), [("10-signalling", 23.7), ("00-off", 100.6)])
+@pytest.mark.parametrize(("name", "seconds"), [("10-signalling", 19.9), ("00-off", 100.6)])
 def test_an_association_ends_without_a_network(bench: runner.Bench, name: str, seconds: float) -> None:
     path = ROOT / "sysctl" / f"{name}.conf"
     situation = assumed(sack_delay_ms=from_profile(path, Settings()).sack_timeout, both=True)

@@ -644,7 +644,7 @@ def messages_a_little_larger_than_a_packet_use_both_paths() -> None:
     peer.buffer(500_000)
     sent = Line(peer, measured(peer), wires).transfer(1470, TRANSFER_S)
     carried = sum(len(one.chunk.packed()) for one in sent)
-    assert carried > 1.5 * rate * TRANSFER_S, by_path(sent)
+    assert carried > 1.1 * rate * TRANSFER_S, by_path(sent)
 
 
 CASES: list[Callable[[], None]] = [
