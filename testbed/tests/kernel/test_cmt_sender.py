@@ -338,7 +338,7 @@ def test_a_path_that_heals_carries_data_again_after_one_probe(gone: str, lab: La
 def test_no_tsn_leaves_that_is_too_far_ahead_for_the_receiver(lab: Lab) -> None:
     """Its map holds 4096; small messages use them up while a lost one waits for a timeout.
 
-    There are gaps from the beginning if the paths take turns and differ; without any, as with one path, more are sent.
+    There are gaps from the beginning if the paths take turns and differ; without any, more are sent.
     """
     flow = Flow("main", duration_s=1.6, message_b=40, sndbuf_kb=8192)
     events = (Event(0.5, "cut", "path1"), Event(1, "heal", "path1"))
