@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path as File
 
 from pathview import diag, netlink, stock
-from pathview.files import text_of
 from pathview.model import STATES, Association, Event, Path
 from pathview.show import as_json, event_json, event_text, lost_json, lost_text, text
 
@@ -65,15 +64,19 @@ def look(filter_: diag.Filter = diag.ALL, proc: File = File("/proc")) -> tuple[t
     if not folder.is_dir():
         return (), ""
     try:
-        found = diag.associations(
-            answer for one in diag.requests(filter_) for answer in netlink.dump(netlink.SOCK_DIAG, one)
-        )
+        found = diag.associations(diag.dump(filter_))
         said = "the loaded SCTP is without the multipath patches"
     except OSError as error:
         found, said = None, f"sock_diag: {error.strerror}"
     if found is not None:
         return found, ""
-    return stock.associations(text_of(folder / "assocs"), text_of(folder / "remaddr")), said
+    return stock.read(folder), said
+
+
+def tell(missing: str) -> None:
+    """Why look() found less than there is, if it did."""
+    if missing:
+        print(f"sctp-multipath: {missing}: only addresses and states of paths are known", file=sys.stderr)
 
 
 def options(name: str, description: str) -> argparse.ArgumentParser:
@@ -106,8 +109,7 @@ def paths(arguments: Sequence[str]) -> int:
     found, missing = look(asked(given))
     shown = chosen(found, given)
     print(as_json(shown, not missing) if given.json else text(shown))
-    if missing:
-        print(f"sctp-multipath: {missing}: only addresses and states of paths are known", file=sys.stderr)
+    tell(missing)
     return 0
 
 

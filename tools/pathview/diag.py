@@ -11,7 +11,7 @@ import ipaddress
 import socket
 import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pathview import netlink
@@ -163,6 +163,12 @@ def association(payload: bytes) -> Association | None:
 def requests(wanted: Filter = ALL) -> tuple[bytes, ...]:
     """For sockets of each family."""
     return request(socket.AF_INET, wanted), request(socket.AF_INET6, wanted)
+
+
+def dump(wanted: Filter = ALL) -> Iterator[netlink.Message]:
+    """The kernel's answers to them; raises OSError."""
+    for one in requests(wanted):
+        yield from netlink.dump(netlink.SOCK_DIAG, one)
 
 
 def identity(one: Association) -> tuple[int, int, int, str]:

@@ -17,7 +17,7 @@ from prometheus_client import ProcessCollector, make_wsgi_app
 from prometheus_client.core import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
-from pathview import diag, netlink, stock
+from pathview import diag, stock
 from pathview.files import text_of
 from pathview.metrics import Scrape, families
 from pathview.model import Association, Part
@@ -47,14 +47,12 @@ def gather(limit: int, proc: File = File("/proc")) -> Scrape:
     if not folder.is_dir():
         return Scrape(Part((), 0, {}), known, False)
     try:
-        answers = (one for asked in diag.requests() for one in netlink.dump(netlink.SOCK_DIAG, asked))
-        part = diag.oldest(answers, limit)
+        part = diag.oldest(diag.dump(), limit)
     except OSError:
         part = None
     if part is not None:  # an empty answer does not tell what the kernel knows, its counters do
         return Scrape(part, known, any(name.startswith("SctpMp") for name in known))
-    found = stock.associations(text_of(folder / "assocs"), text_of(folder / "remaddr"))
-    return Scrape(part_of(found, limit), known, False)
+    return Scrape(part_of(stock.read(folder), limit), known, False)
 
 
 class Paths(Collector):

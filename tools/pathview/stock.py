@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path as File
+
+from pathview.files import text_of
 from pathview.model import ASSOCIATION_STATES, STATES, Association, Path, word
 
 
@@ -49,3 +52,8 @@ def associations(assocs: str, remaddr: str) -> tuple[Association, ...]:
     known = states(remaddr)
     found = (association(line, known) for line in assocs.splitlines()[1:])
     return tuple(one for one in found if one)
+
+
+def read(folder: File) -> tuple[Association, ...]:
+    """From FOLDER, /proc/net/sctp."""
+    return associations(text_of(folder / "assocs"), text_of(folder / "remaddr"))

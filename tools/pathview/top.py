@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pathview import show
-from pathview.cli import chosen, look, options
+from pathview.cli import asked, chosen, look, options, tell
 from pathview.model import Association, Path
 
 EACH_S = 1.0
@@ -244,7 +244,7 @@ def live(screen: curses.window, given: argparse.Namespace) -> None:
     """Look each second and draw, at each key draw only, until q."""
     colours()
     view = View(given.sort)
-    found, note = look()
+    found, note = look(asked(given))
     before, at = chosen(found, given), time.monotonic()
     shown = rows((), before, EACH_S)
     while True:
@@ -255,19 +255,18 @@ def live(screen: curses.window, given: argparse.Namespace) -> None:
             if not view.press(letter):
                 return
             continue
-        found, note = look()
+        found, note = look(asked(given))
         now, moment = chosen(found, given), time.monotonic()
         shown, before, at = rows(before, now, moment - at), now, moment
 
 
 def once(given: argparse.Namespace) -> int:
     """One frame; rates are those of a second."""
-    before, at = chosen(look()[0], given), time.monotonic()
+    before, at = chosen(look(asked(given))[0], given), time.monotonic()
     time.sleep(EACH_S)
-    found, note = look()
+    found, note = look(asked(given))
     print(as_text(frame(rows(before, chosen(found, given), time.monotonic() - at), View(given.sort))))
-    if note:
-        print(f"sctp-multipath: {note}: only addresses and states of paths are known", file=sys.stderr)
+    tell(note)
     return 0
 
 

@@ -31,7 +31,7 @@ PROGRAM = """
 import sys
 from pathview import cli, top
 from tests.test_pathview import recorded
-top.look = lambda: ((recorded(),), "")
+top.look = lambda wanted: ((recorded(),), "")
 sys.exit(cli.main(["top"]))
 """
 
@@ -125,7 +125,7 @@ def test_scrolling_stops_at_both_ends() -> None:
 
 def test_once_prints_a_frame(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     looks = iter([((recorded(),), ""), ((LATER,), "it is a stock one")])
-    monkeypatch.setattr(top, "look", lambda: next(looks))
+    monkeypatch.setattr(top, "look", lambda wanted: next(looks))
     monkeypatch.setattr(top, "EACH_S", 0.01)
     assert cli.main(["top", "--once", "--sort", "out", "--addr", "10.2.0.2"]) == 0
     told = capsys.readouterr()

@@ -59,10 +59,9 @@ def hosts(settings: Mapping[str, int] = QUICK) -> Iterator[None]:
             lines.append(f"ip -n {host} address add 10.{n}.0.{last}/24 dev {end}{n}")
             lines.append(f"ip -n {host} link set {end}{n} up")
             lines.append(f"ip netns exec {host} tc qdisc add dev {end}{n} root netem delay 20ms")
-    for name, value in settings.items():
-        lines += [f"ip netns exec {host} sysctl -qw net.sctp.{name}={value}" for host in "ab"]
     shell("\n".join(lines))
     try:
+        sysctl(**settings)
         yield
     finally:
         shell("for name in a b c; do ip netns del $name; done")
@@ -107,9 +106,7 @@ def send(client: socket.socket, times: int = 20, each: int = 1) -> None:
 def dumped(host: str = "a") -> tuple[Association, ...]:
     """What sock_diag says on a host."""
     with inside(host):
-        found = diag.associations(
-            answer for asked in diag.requests() for answer in netlink.dump(netlink.SOCK_DIAG, asked)
-        )
+        found = diag.associations(diag.dump())
     assert found is not None, "the kernel does not know the request"
     return found
 
@@ -381,7 +378,7 @@ def a_dump_misses_none_while_the_table_grows() -> None:
 def answered(wanted: diag.Filter, host: str = "a") -> list[tuple[int, list[str]]]:
     """Ports of the peer, and addresses, of what the kernel shows."""
     with inside(host):
-        answers = [one for asked in diag.requests(wanted) for one in netlink.dump(netlink.SOCK_DIAG, asked)]
+        answers = list(diag.dump(wanted))
     found = diag.associations(answers) or ()
     expect(len(found), len(answers))
     return [(one.peer_port, [path.address for path in one.paths]) for one in found]
