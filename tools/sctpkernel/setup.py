@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sctpkernel.bases import load_bases, reference_base
@@ -84,26 +84,25 @@ def _make_venv(folder: Path, lists: Sequence[Path]) -> None:
             raise Problem(f"the Python environment cannot be made: {reason} (all of it is in {log})", FAILED)
 
 
+def fetched(name: str, file: str, unpack: Callable[[Path], None]) -> Path:
+    """FILE of the newest version in the cache's folder NAME; UNPACK puts one there if there is none."""
+    parent = cache_root() / name
+    pattern = f"[0-9]*/{file}"
+    if not list(parent.glob(pattern)):
+        with locked(cache_root() / "lock" / f"{name}.lock"):
+            if not list(parent.glob(pattern)):
+                unpack(parent)
+    return sorted(parent.glob(pattern))[-1]
+
+
 def ensure_iproute2() -> Path:
     """The folder with sbin/ip and sbin/tc of an iproute2 whose netem takes a seed."""
-    parent = cache_root() / "iproute2"
-    with_tc = sorted(parent.glob("[0-9]*/sbin/tc"))
-    if not with_tc:
-        with locked(cache_root() / "lock" / "iproute2.lock"):
-            if not list(parent.glob("[0-9]*/sbin/tc")):
-                _unpack_iproute2(parent)
-        with_tc = sorted(parent.glob("[0-9]*/sbin/tc"))
-    return with_tc[-1].parents[1]
+    return fetched("iproute2", "sbin/tc", _unpack_iproute2).parents[1]
 
 
 def ensure_promtool() -> Path:
     """promtool of the machine's release; its package, when installed, would start a server."""
-    parent = cache_root() / "promtool"
-    if not list(parent.glob("[0-9]*/promtool")):
-        with locked(cache_root() / "lock" / "promtool.lock"):
-            if not list(parent.glob("[0-9]*/promtool")):
-                _unpack_promtool(parent)
-    return sorted(parent.glob("[0-9]*/promtool"))[-1]
+    return fetched("promtool", "promtool", _unpack_promtool)
 
 
 def _unpack_promtool(parent: Path) -> None:
@@ -146,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/setup",
         description="Install the Debian packages, make the Python environment and fetch the newer "
-        "iproute2 and the promtool that the project needs. Prints nothing if all is installed.",
+        "iproute2 that the project needs. Prints nothing if all is installed.",
     )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--python", action="store_true", help="print the path of the environment's Python")
@@ -155,7 +154,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="fetch only iproute2 and print its folder, with sbin/ip and sbin/tc",
     )
-    group.add_argument("--promtool", action="store_true", help="fetch only promtool and print its path")
+    group.add_argument(
+        "--promtool", action="store_true", help="fetch only promtool, for tests, and print its path"
+    )
     parser.add_argument(
         "--with",
         dest="extra",
@@ -173,7 +174,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ensure_package(load_bases()[reference_base()])
     python = ensure_venv(given.extra)
     ensure_iproute2()
-    ensure_promtool()
     if given.python:
         print(python)
     return 0
