@@ -20,7 +20,7 @@ from sctplab.run import runner
 from sctplab.run.identical import captures_differ, run_captured
 from sctplab.spec import scenario
 from sctplab.spec.model import HOSTS, Direction, Flow, HostSettings, Path, RunSpec, Topology
-from tests.failover_run import perform
+from tests.failover_run import good
 from tests.kernel_run import linux, run_work
 from tests.lab_run import small_spec
 
@@ -93,9 +93,7 @@ def cell(name: str, variant: str, **factors: Any) -> RunSpec:
 
 def metrics_of(bench: runner.Bench, one: RunSpec) -> dict[str, Any]:
     """Of a run that has to be good."""
-    made = perform(bench, one)
-    assert made["status"] == "ok", made["reason"]
-    found: dict[str, Any] = made["metrics"]
+    found: dict[str, Any] = good(bench, one)["metrics"]
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path as File
 from typing import Any
 
@@ -31,9 +32,7 @@ def measured(
     bench: runner.Bench, values: Mapping[str, str], situation: Situation, action: str = "cut"
 ) -> dict[str, Any]:
     """The record of a run of the patched kernel with VALUES (net.sctp.*) at both hosts."""
-    made = perform(bench, run_spec(values, situation, action))
-    assert made["status"] == "ok", made["reason"]
-    return made
+    return good(bench, run_spec(values, situation, action))
 
 
 def lasted(bench: runner.Bench, values: Mapping[str, str], situation: Situation) -> float:
@@ -71,6 +70,18 @@ def run_spec(values: Mapping[str, str], situation: Situation, action: str = "cut
 def perform(bench: runner.Bench, spec: RunSpec) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         return runner.perform(runner.Job(spec, File(folder) / "record.json", File(folder) / "pcap"), bench)
+
+
+def shortened(spec: RunSpec, end_s: float, **changed: Any) -> RunSpec:
+    """Flows that end then, with what else is CHANGED of them."""
+    return replace(spec, flows=tuple(replace(flow, duration_s=end_s, **changed) for flow in spec.flows))
+
+
+def good(bench: runner.Bench, spec: RunSpec) -> dict[str, Any]:
+    """The record of a run that has to be good."""
+    made = perform(bench, spec)
+    assert (made["status"], made["reason"]) == ("ok", "")
+    return made
 
 
 def moment(made: dict[str, Any]) -> Moment:

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sctplab.paths import SETUP
 from sctplab.place.uml import BUILD, boot, boot_environment
 from sctplab.processes import Processes, last_line
@@ -41,3 +42,15 @@ def run_work(name: str, kernel: str, folder: Path, wall_s: float, **plan: Any) -
     assert result["status"] == "ok", f"{result}; {story}"
     assert result["warnings"] == []
     return result
+
+
+def run_cases(name: str, kernel: str, folder: Path, wall_s: float, **plan: Any) -> dict[str, str]:
+    """Likewise, of work that is cases: each with "", or what went wrong."""
+    cases: dict[str, str] = run_work(name, kernel, folder, wall_s, **plan)["cases"]
+    return cases
+
+
+def holds(said: dict[str, str], case: str) -> None:
+    """One of them; fails the test."""
+    if wrong := said.get(case, "did not run"):
+        pytest.fail(wrong, pytrace=False)

@@ -2,35 +2,30 @@
 """sctp-multipath exporter and top: the cases of work/exporter.py, and what a stock kernel's scrape has."""
 
 import sysconfig
-from typing import Any
 
 import pytest
 from tests.kernel.work.exporter import CASES
-from tests.kernel_run import linux, run_work
+from tests.kernel_run import holds, linux, run_cases, run_work
 
 pytestmark = pytest.mark.kernel
 WALL_S = 200
-
-
-def run(flavour: str, what: str, factory: pytest.TempPathFactory) -> dict[str, Any]:
-    library = sysconfig.get_path("purelib")  # of the environment that the tests run in
-    return run_work("exporter", linux(flavour), factory.mktemp(what), WALL_S, what=what, library=library)
+LIBRARY = sysconfig.get_path("purelib")  # of the environment that the tests run in
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    cases: dict[str, str] = run("patched", "cases", tmp_path_factory)["cases"]
-    return cases
+    folder = tmp_path_factory.mktemp("cases")
+    return run_cases("exporter", linux("patched"), folder, WALL_S, what="cases", library=LIBRARY)
 
 
 @pytest.mark.parametrize("case", [case.__name__ for case in CASES])
 def test_exporter(outcomes: dict[str, str], case: str) -> None:
-    if said := outcomes.get(case, "did not run"):
-        pytest.fail(said, pytrace=False)
+    holds(outcomes, case)
 
 
 def test_a_stock_kernel_s_scrape(tmp_path_factory: pytest.TempPathFactory) -> None:
-    found = run("stock", "stock", tmp_path_factory)
+    folder = tmp_path_factory.mktemp("stock")
+    found = run_work("exporter", linux("stock"), folder, WALL_S, what="stock", library=LIBRARY)
     assert found["active"] == [1, 1]
     assert found["names"] == [
         "sctp_association_paths",

@@ -7,7 +7,6 @@ Messages are due every 20 ms, links take 20 ms each way, RTO.Min is 1 s where no
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from sctplab.run import runner
 from sctplab.spec import scenario
 from sctplab.spec.model import Event, HostSettings, RunSpec, Topology
 from sctplab.spec.scenario import Choice
+from tests.failover_run import good, shortened
 
 pytestmark = pytest.mark.kernel
 CUT_S = 10.0
@@ -50,7 +50,7 @@ def bench() -> Iterator[runner.Bench]:
 
 
 @pytest.fixture
-def measure(bench: runner.Bench, tmp_path: Path) -> Any:
+def measure(bench: runner.Bench) -> Any:
     """Runs a cell of a scenario until END_S, with MORE events, and gives its record."""
 
     def run(
@@ -67,18 +67,12 @@ def measure(bench: runner.Bench, tmp_path: Path) -> Any:
         found = scenario.load(scenario.find(name))
         given = {key: (value,) for key, value in factors.items()}
         specs = scenario.expand(found, given, Choice(kernels=(kernel,), repeat=1))
-        spec = shortened(next(spec for spec in specs if spec.variant == variant), end_s, flow or {})
+        spec = shortened(next(spec for spec in specs if spec.variant == variant), end_s, **(flow or {}))
         spec = replace(with_more_settings(spec, settings or {}), events=spec.events + more)
         spec = replace(spec, topology=with_links(spec.topology, paths or {}))
-        made = runner.perform(runner.Job(spec, tmp_path / "record.json", tmp_path / "pcap"), bench)
-        assert (made["status"], made["reason"]) == ("ok", "")
-        return made
+        return good(bench, spec)
 
     return run
-
-
-def shortened(spec: RunSpec, end_s: float, changed: dict[str, Any]) -> RunSpec:
-    return replace(spec, flows=tuple(replace(flow, duration_s=end_s, **changed) for flow in spec.flows))
 
 
 def with_links(topology: Topology, changed: dict[str, float]) -> Topology:

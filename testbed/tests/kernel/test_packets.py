@@ -3,7 +3,7 @@
 
 import pytest
 from tests.kernel.work.packets import CASES
-from tests.kernel_run import linux, run_work
+from tests.kernel_run import holds, linux, run_cases
 
 pytestmark = pytest.mark.kernel
 
@@ -12,13 +12,9 @@ WALL_S = 240  # some seconds on an idle machine
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    found: dict[str, str] = run_work("packets", linux("patched"), tmp_path_factory.mktemp("packets"), WALL_S)[
-        "cases"
-    ]
-    return found
+    return run_cases("packets", linux("patched"), tmp_path_factory.mktemp("packets"), WALL_S)
 
 
 @pytest.mark.parametrize("case", [case.__name__ for case in CASES])
 def test_packets(said: dict[str, str], case: str) -> None:
-    if wrong := said.get(case, "did not run"):
-        pytest.fail(wrong, pytrace=False)
+    holds(said, case)

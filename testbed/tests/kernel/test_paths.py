@@ -3,7 +3,7 @@
 
 import pytest
 from tests.kernel.work.paths import CASES
-from tests.kernel_run import linux, run_work
+from tests.kernel_run import holds, linux, run_cases, run_work
 
 pytestmark = pytest.mark.kernel
 WALL_S = 200
@@ -12,14 +12,12 @@ WALL_S = 200
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("paths")
-    cases: dict[str, str] = run_work("paths", linux("patched"), folder, WALL_S, what="cases")["cases"]
-    return cases
+    return run_cases("paths", linux("patched"), folder, WALL_S, what="cases")
 
 
 @pytest.mark.parametrize("case", [case.__name__ for case in CASES])
 def test_shown(outcomes: dict[str, str], case: str) -> None:
-    if said := outcomes.get(case, "did not run"):
-        pytest.fail(said, pytrace=False)
+    holds(outcomes, case)
 
 
 def test_who_does_not_ask_gets_the_answers_of_stock(tmp_path_factory: pytest.TempPathFactory) -> None:

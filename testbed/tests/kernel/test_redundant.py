@@ -3,14 +3,12 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sctplab.run import runner
-from sctplab.spec import scenario
-from sctplab.spec.scenario import Choice
+from tests.cmt_run import cell
+from tests.failover_run import good, shortened
 
 pytestmark = pytest.mark.kernel
 ONE_WAY_S, SLACK_S = 0.02, 0.002
@@ -20,26 +18,16 @@ CUTS = random.Random(1).sample([(path, at_ms) for path in (1, 2) for at_ms in ra
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
     """Tools and the patched kernel."""
-    found = scenario.expand(
-        scenario.load(scenario.find("redundant")), {}, Choice(kernels=("patched",), repeat=1)
-    )
-    with runner.bench_for(found) as made:
+    with runner.bench_for([cell("redundant", "redundant")]) as made:
         yield made
 
 
 @pytest.fixture
-def measure(bench: runner.Bench, tmp_path: Path) -> Any:
+def measure(bench: runner.Bench) -> Any:
     """Runs a cell of a scenario for SECONDS and gives its record."""
 
     def run(name: str, variant: str, seconds: float, **factors: Any) -> dict[str, Any]:
-        found = scenario.load(scenario.find(name))
-        given = {key: (value,) for key, value in factors.items()}
-        specs = scenario.expand(found, given, Choice(kernels=("patched",), repeat=1))
-        spec = next(spec for spec in specs if spec.variant == variant)
-        spec = replace(spec, flows=tuple(replace(flow, duration_s=seconds) for flow in spec.flows))
-        made = runner.perform(runner.Job(spec, tmp_path / "record.json", tmp_path / "pcap"), bench)
-        assert (made["status"], made["reason"]) == ("ok", "")
-        return made
+        return good(bench, shortened(cell(name, variant, **factors), seconds))
 
     return run
 

@@ -3,7 +3,7 @@
 
 import pytest
 from tests.kernel.work.cases import CASES
-from tests.kernel_run import linux, run_work
+from tests.kernel_run import holds, linux, run_cases
 
 pytestmark = pytest.mark.kernel
 
@@ -12,10 +12,7 @@ Outcomes = dict[str, str]  # case -> "" or what went wrong
 
 
 def outcomes(flavour: str, factory: pytest.TempPathFactory) -> Outcomes:
-    cases: Outcomes = run_work("cases", linux(flavour), factory.mktemp(flavour), WALL_S, flavour=flavour)[
-        "cases"
-    ]
-    return cases
+    return run_cases("cases", linux(flavour), factory.mktemp(flavour), WALL_S, flavour=flavour)
 
 
 @pytest.fixture(scope="module")
@@ -28,16 +25,11 @@ def patched(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     return outcomes("patched", tmp_path_factory)
 
 
-def holds(said: str) -> None:
-    if said:
-        pytest.fail(said, pytrace=False)
-
-
 @pytest.mark.parametrize("case", [case.__name__ for case in CASES["stock"]])
 def test_stock(stock: Outcomes, case: str) -> None:
-    holds(stock.get(case, "did not run"))
+    holds(stock, case)
 
 
 @pytest.mark.parametrize("case", [case.__name__ for case in CASES["patched"]])
 def test_patched(patched: Outcomes, case: str) -> None:
-    holds(patched.get(case, "did not run"))
+    holds(patched, case)

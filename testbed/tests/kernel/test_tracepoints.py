@@ -3,7 +3,7 @@
 
 import pytest
 from tests.kernel.work.tracepoints import CASES
-from tests.kernel_run import linux, run_work
+from tests.kernel_run import holds, linux, run_cases
 
 pytestmark = pytest.mark.kernel
 
@@ -13,13 +13,9 @@ WALL_S = 240  # some seconds on an idle machine
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     kernel = linux("patched", "trace")
-    found: dict[str, str] = run_work("tracepoints", kernel, tmp_path_factory.mktemp("tracepoints"), WALL_S)[
-        "cases"
-    ]
-    return found
+    return run_cases("tracepoints", kernel, tmp_path_factory.mktemp("tracepoints"), WALL_S)
 
 
 @pytest.mark.parametrize("case", [case.__name__ for case in CASES])
 def test_trace(said: dict[str, str], case: str) -> None:
-    if wrong := said.get(case, "did not run"):
-        pytest.fail(wrong, pytrace=False)
+    holds(said, case)
