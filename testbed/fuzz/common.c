@@ -7,7 +7,12 @@
 
 #include "common.h"
 
+#define NOTED_LINES	40
+#define NOTED_COLUMNS	400
+
 static uint64_t state;
+static char noted[NOTED_LINES][NOTED_COLUMNS];
+static int noted_lines;
 
 void draw_start(uint64_t seed, unsigned int part)
 {
@@ -67,6 +72,25 @@ void die(const char *what)
 	exit(2);
 }
 
+void note_state(void)
+{
+	static const char *const files[] = { "/proc/net/sctp/assocs", "/proc/net/sctp/remaddr" };
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		FILE *in = fopen(files[i], "r");
+
+		while (in && noted_lines < NOTED_LINES && fgets(noted[noted_lines], NOTED_COLUMNS, in)) {
+			char *line = noted[noted_lines++];
+
+			line[strcspn(line, "\n")] = 0;
+			for (char *tab = line; (tab = strchr(tab, '\t'));)
+				*tab = ' ';
+		}
+		if (in)
+			fclose(in);
+	}
+}
+
 int report(const char *file, uint64_t seed, const char *unit, uint64_t count, const char *outcome,
 	   const char *failure)
 {
@@ -74,8 +98,11 @@ int report(const char *file, uint64_t seed, const char *unit, uint64_t count, co
 
 	if (!out)
 		die(file);
-	fprintf(out, "{\"seed\": %llu, \"%s\": %llu, \"outcome\": \"%s\", \"failure\": \"%s\"}\n",
+	fprintf(out, "{\"seed\": %llu, \"%s\": %llu, \"outcome\": \"%s\", \"failure\": \"%s\", \"state\": [",
 		(unsigned long long)seed, unit, (unsigned long long)count, outcome, failure);
+	for (int i = 0; i < noted_lines; i++)
+		fprintf(out, "%s\"%s\"", i ? ", " : "", noted[i]);
+	fprintf(out, "]}\n");
 	if (fclose(out))
 		die(file);
 	return *failure ? 1 : 0;

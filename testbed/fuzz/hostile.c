@@ -11,6 +11,13 @@ static int any_address(void)
 	return (int)below((uint32_t)shared->addresses);
 }
 
+static int from_address(void)
+{
+	int any = any_address(), home = peer_home(any);
+
+	return peer.with_restart && home >= 0 ? home : any;
+}
+
 static bool lethally(unsigned int percent)
 {
 	return peer.lethal && chance(percent);
@@ -209,13 +216,20 @@ static void hostile_asconf(void)
 	at += 12;
 	for (uint32_t i = 0; i < count; i++, at += 16) {
 		static const uint32_t types[] = { 0xc001, 0xc001, 0xc002, 0xc002, 0xc004 };	/* add, remove, primary */
+		uint32_t type = types[below(5)];
+		int number;
 
-		put16(at, types[below(5)]);
+		put16(at, type);
 		put16(at + 2, 16);
 		put32(at + 4, draw());
 		put16(at + 8, 5);
 		put16(at + 10, 8);
-		put32(at + 12, lethally(3) ? 0 : peer_address(chance(50) ? any_address() : (int)below(ADDRESSES)));
+		number = chance(50) ? any_address() : (int)below(ADDRESSES);
+		if (type == 0xc002 && lethally(3))	/* all of them */
+			memset(peer.gone, true, sizeof(peer.gone));
+		else
+			put32(at + 12, peer_address(number));
+		peer.gone[number] |= type == 0xc002;
 	}
 	peer.asconf_serial += serial == peer.asconf_serial;
 }
@@ -269,7 +283,7 @@ static void small_chunk(void)
 			put32(at, peer.victim_serial - below(2));
 		break;
 	case 3:		/* COOKIE ECHO of old */
-		at = peer.with_restart && peer.cookie_length ? chunk(&said, 10, 0, peer.cookie_length) : NULL;
+		at = peer.with_restart && peer.cookie_length && peer_home(0) >= 0 ? chunk(&said, 10, 0, peer.cookie_length) : NULL;
 		if (at)
 			memcpy(at, peer.cookie, peer.cookie_length);
 		break;
@@ -327,11 +341,11 @@ void hostile_packet(void)
 		return;
 	}
 	if (chance(8)) {
-		packet_replay(any_address(), (int)below(PATHS));
+		packet_replay(from_address(), (int)below(PATHS));
 		return;
 	}
 	packet_start(&said, lethally(1) ? draw() : peer.victim_tag);
 	for (uint32_t n = chance(70) ? 1 : 1 + below(6); n && said.length < 1300; n--)
 		any_chunk();
-	packet_send(&said, any_address(), (int)below(PATHS));
+	packet_send(&said, from_address(), (int)below(PATHS));
 }

@@ -30,6 +30,13 @@ uint32_t peer_address(int number)
 	return 10U << 24 | (uint32_t)(10 + number % PATHS) << 16 | (uint32_t)(256 + number / PATHS);
 }
 
+int peer_number(uint32_t address, int path)
+{
+	int number = ((int)(address & 0xffff) - 256) * PATHS + path;
+
+	return number >= 0 && number < ADDRESSES && peer_address(number) == address ? number : path;
+}
+
 void own_namespace(void)
 {
 	if (unshare(CLONE_NEWNET))

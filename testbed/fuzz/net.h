@@ -16,6 +16,7 @@
 
 uint32_t victim_address(int path);
 uint32_t peer_address(int number);	/* on path number % PATHS */
+int peer_number(uint32_t address, int path);	/* the reverse; PATH if it is none of the peer's */
 
 void own_namespace(void);
 void join(pid_t peer, bool peer_has_stack);

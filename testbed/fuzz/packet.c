@@ -167,11 +167,14 @@ void packet_replay(int address, int victim_path)
 {
 	const struct packet *p = &kept[below(kept_count < KEPT ? kept_count : KEPT)];
 
-	if (kept_count)
+	/* A handshake over again from an address that is gone would set up another association. */
+	if (kept_count && (p->data[SCTP] == 1 || p->data[SCTP] == 10))
+		address = peer_home(address);
+	if (kept_count && address >= 0)
 		send_ip(p->data, p->length, address, victim_path);
 }
 
-void packets_receive(int ms, void (*take)(const uint8_t *sctp, size_t length, int path))
+void packets_receive(int ms, void (*take)(const uint8_t *sctp, size_t length, int address))
 {
 	static uint8_t frame[70000];
 	struct pollfd waiting[PATHS];
@@ -192,7 +195,8 @@ void packets_receive(int ms, void (*take)(const uint8_t *sctp, size_t length, in
 			if (from.sll_pkttype == PACKET_OUTGOING || got < ETHERNET + IP + SCTP ||
 			    frame[ETHERNET + 9] != IPPROTO_SCTP || (get16(frame + ETHERNET + 6) & 0x3fff))
 				continue;
-			take(frame + ETHERNET + IP, get16(frame + ETHERNET + 2) - IP, i);
+			take(frame + ETHERNET + IP, get16(frame + ETHERNET + 2) - IP,
+			     peer_number(get32(frame + ETHERNET + 16), i));
 		}
 	}
 }

@@ -13,8 +13,9 @@ enum { INIT = 1, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, SHUTDOWN, SHUT
        ASCONF = 0xc1, I_FORWARD_TSN = 0xc2 };
 
 struct peer peer;
+static struct peer before;	/* what a restart would end; CLOSED: there is none under way */
 static struct packet reply;
-static int heard_on;		/* our address that the last packet came to, nearly */
+static int heard_on;		/* our address that the last packet came to */
 
 static bool later(uint32_t a, uint32_t b)
 {
@@ -117,10 +118,26 @@ static void put_init(struct packet *p, int type)
 	memcpy(at + 8, extensions, sizeof(extensions));
 }
 
+int peer_home(int number)
+{
+	for (int i = 0; i < shared->addresses; i++) {
+		int home = (number + i) % shared->addresses;
+
+		if (!peer.gone[home])
+			return home;
+	}
+	return -1;
+}
+
 void peer_send_init(int address)
 {
-	if (peer.state == OPEN)
+	address = peer_home(address);
+	if (address < 0)
+		return;
+	if (peer.state == OPEN) {
 		shared->rebirths = shared->rebirths + 1;
+		before = peer;
+	}
 	forget_own();
 	packet_start(&reply, 0);
 	put_init(&reply, INIT);
@@ -194,8 +211,16 @@ static void take_init_ack(const uint8_t *body, size_t length)
 	echo(COOKIE_ECHO, peer.cookie, peer.cookie_length);
 }
 
+/* The victim refuses to restart, as when the INIT has addresses that it was asked to remove: all is as before. */
+static void refused(void)
+{
+	peer = before;
+	before.state = CLOSED;
+}
+
 static void opened(void)
 {
+	before.state = CLOSED;
 	peer.state = OPEN;
 	shared->established = true;
 }
@@ -304,12 +329,16 @@ static bool take_chunk(int type, int flags, const uint8_t *body, size_t length, 
 		take_heartbeat(body, length);
 		break;
 	case ABORT:
-		if (flags & 1 || tag != peer.own_tag)	/* one of ours reflected */
+		if (peer.state != OPEN && before.state == OPEN && tag == peer.own_tag) {
+			refused();
+			break;
+		}
+		if (flags & 1 || tag != (before.state == OPEN ? before.own_tag : peer.own_tag))	/* one of ours reflected */
 			break;
 		if (!shared->aborts && length >= 4)
 			note_abort(body, length);
 		shared->aborts = shared->aborts + 1;
-		peer.state = CLOSED;
+		peer.state = before.state = CLOSED;
 		break;
 	case SHUTDOWN_ACK:
 		echo(SHUTDOWN_COMPLETE, NULL, 0);
@@ -342,13 +371,16 @@ static bool take_chunk(int type, int flags, const uint8_t *body, size_t length, 
 	return false;
 }
 
-static void take_packet(const uint8_t *sctp, size_t length, int path)
+static void take_packet(const uint8_t *sctp, size_t length, int address)
 {
+	int path = address % PATHS;
 	bool sack = false;
 
 	if (get16(sctp + 2) != PEER_PORT || (!shared->behave && now_s() < peer.silent_until[path]))
 		return;
-	heard_on = path < shared->addresses ? path : 0;
+	/* Not an ABORT for what came from an address that the association has lost. */
+	if (sctp[12] != ABORT)
+		heard_on = address;
 	for (size_t at = 12; at + 4 <= length;) {
 		size_t size = get16(sctp + at + 2);
 

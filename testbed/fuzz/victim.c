@@ -202,6 +202,8 @@ const char *victim_live(uint64_t seed)
 		shared->behave = true;
 		outcome = finish();
 	}
+	if (!strncmp(outcome, "hang", 4))
+		note_state();
 	if (!strcmp(outcome, "lost")) {
 		static char words[64];
 

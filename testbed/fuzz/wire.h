@@ -50,7 +50,7 @@ void packet_sockets(void);
 void packet_send(struct packet *p, int address, int victim_path);
 void packet_replay(int address, int victim_path);	/* one of the last ones, once more */
 /* Wait up to MS and call TAKE with each SCTP packet and the path it came over. */
-void packets_receive(int ms, void (*take)(const uint8_t *sctp, size_t length, int path));
+void packets_receive(int ms, void (*take)(const uint8_t *sctp, size_t length, int address));
 
 /* --- the peer: peer.c --- */
 #define SEEN 65536		/* TSNs that are remembered */
@@ -74,12 +74,17 @@ struct peer {
 	bool interleaving;			/* I-DATA, as the victim wants */
 	unsigned int lost_pct[PATHS];
 	double silent_until[PATHS];
+	bool gone[ADDRESSES];			/* was asked to be removed, at any time */
 };
 
 extern struct peer peer;
 
 void peer_live(uint64_t seed);
 void peer_send_init(int address);
+/* NUMBER, or one after it that was never asked to be removed, -1 if there is none left: from an address that its
+ * association has lost the peer would set up another one beside it.
+ */
+int peer_home(int number);
 bool peer_has(uint32_t tsn);
 void honest_sack(struct packet *p, uint32_t window, int flags, size_t blocks_max);
 

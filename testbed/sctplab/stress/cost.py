@@ -154,7 +154,8 @@ class Counting:
         self.symbols: dict[str, str] = {}
         for flavour in dict.fromkeys(flavour_of(variant) for variant in asked.variants):
             words = ["--base", USUAL_BASE, "--flavour", flavour, "--variant", "uml"]
-            linux = last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}") + "/linux"
+            folder = last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}")
+            linux = str(Path(folder).resolve() / "linux")  # cost-steps compares it with /proc
             self.linux[flavour] = linux
             listing = subprocess.run(["nm", "-n", linux], capture_output=True, text=True, check=True).stdout
             self.symbols[flavour] = symbols(listing)
