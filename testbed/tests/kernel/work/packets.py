@@ -607,6 +607,13 @@ def what_may_have_come_over_another_path_clears_no_error_counter() -> None:
     expect(after_two_timeouts(over=0), 0)
 
 
+def a_confirmed_path_takes_the_place_of_one_that_is_removed() -> None:
+    peer = Peer(paths=3, silent=[1], addip_enable="1", addip_noauth_enable="1")
+    peer.remove(0, over=2)
+    peer.say(1)
+    expect(paths(peer.messages(HEARD_S)), [2])
+
+
 def the_last_packet_of_a_full_send_buffer_is_sent() -> None:
     peer = Peer(cmt="1", max_burst="0")
     done = served(peer, measured(peer), 60)
@@ -690,6 +697,7 @@ CASES: list[Callable[[], None]] = [
     *useless.CASES,
     *twice.CASES,
     what_may_have_come_over_another_path_clears_no_error_counter,
+    a_confirmed_path_takes_the_place_of_one_that_is_removed,
     the_last_packet_of_a_full_send_buffer_is_sent,
     a_slow_path_is_sent_what_is_due_when_it_arrives,
     messages_a_little_larger_than_a_packet_are_not_held_back,

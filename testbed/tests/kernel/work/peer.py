@@ -30,6 +30,7 @@ DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO, COOKIE
     10,
     11,
 )
+ASCONF, ASCONF_ACK, REMOVE = 0xC1, 0x80, 0xC002
 IMMEDIATE = 8  # flag of DATA: the I bit
 OURS, THEIRS = 6000, 5000  # ports of the peer and of the socket
 TAG, FIRST_TSN, COOKIE, IPV4 = 0x5A5A5A5A, 1000, 7, 5
@@ -123,13 +124,19 @@ def wait_for_carrier(interface: str) -> None:
 class Peer:
     """An established association with the socket SOCK; SETTINGS: sysctls of net.sctp before that.
 
-    window: the receive window that the peer offers, bytes; rtts_s: what a HEARTBEAT takes over each path
+    window: the receive window that the peer offers, bytes; rtts_s: what a HEARTBEAT takes over each path;
+    silent: paths whose HEARTBEATs get no answer; with addip_enable among SETTINGS it may change its addresses
     """
 
     rtts_s: Sequence[float] = ()
 
     def __init__(
-        self, paths: int = 2, window: int = 1 << 20, rtts_s: Sequence[float] = (), **settings: str
+        self,
+        paths: int = 2,
+        window: int = 1 << 20,
+        rtts_s: Sequence[float] = (),
+        silent: Sequence[int] = (),
+        **settings: str,
     ) -> None:
         for name, value in settings.items():
             write(name, value)
@@ -137,7 +144,10 @@ class Peer:
         for number in range(paths):
             wait_for_carrier(f"va{number}")
         self.window, self.rtts_s = window, rtts_s
-        self.silent: set[int] = set()  # paths whose HEARTBEATs get no answer
+        self.silent = set(silent)
+        self.extensions = (
+            struct.pack("!HHBBxx", 0x8008, 6, ASCONF, ASCONF_ACK) if "addip_enable" in settings else b""
+        )
         self.tag = self.first = self.next_tsn = 0
         server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, SCTP)
         server.bind(("10.10.0.1", THEIRS))
@@ -169,7 +179,8 @@ class Peer:
             struct.pack("!HH4B", IPV4, 8, 10, 10 + number, 0, 2) for number in range(len(self.paths))
         )
         forward_tsn = struct.pack("!HH", 0xC000, 4)
-        init = struct.pack("!IIHHI", TAG, self.window, 10, 10, FIRST_TSN) + addresses + forward_tsn
+        init = struct.pack("!IIHHI", TAG, self.window, 10, 10, FIRST_TSN)
+        init += addresses + forward_tsn + self.extensions
         self.next_tsn = FIRST_TSN
         self.send(0, Chunk(INIT, 0, init))
         answer = next(one.chunk for one in self.listen(0.1) if one.chunk.kind == INIT_ACK).body
@@ -218,6 +229,13 @@ class Peer:
         body += b"".join(struct.pack("!HH", low - received, high - received) for low, high in blocks)
         body += b"".join(struct.pack("!I", self.first - 1 + number) for number in twice)
         self.send(path, Chunk(SACK, flags, body))
+
+    def remove(self, path: int, over: int) -> None:
+        """Take back the address of PATH, by ASCONF from that of the path OVER; once for each peer."""
+        place = struct.Struct("!HH4B")
+        body = struct.pack("!I", FIRST_TSN) + place.pack(IPV4, 8, 10, 10 + over, 0, 2)
+        body += struct.pack("!HHI", REMOVE, 16, 1) + place.pack(IPV4, 8, 10, 10 + path, 0, 2)
+        self.send(over, Chunk(ASCONF, 0, body))
 
     def number(self, heard: Heard) -> int:
         """Of a message of the socket, from 1."""
