@@ -341,7 +341,9 @@ void hostile_packet(void)
 		return;
 	}
 	if (chance(8)) {
-		packet_replay(from_address(), (int)below(PATHS));
+		int from = from_address();
+
+		packet_replay(from, peer_home(from), (int)below(PATHS));
 		return;
 	}
 	packet_start(&said, lethally(1) ? draw() : peer.victim_tag);

@@ -163,13 +163,12 @@ void packet_send(struct packet *p, int address, int victim_path)
 	send_ip(p->data, p->length, address, victim_path);
 }
 
-void packet_replay(int address, int victim_path)
+void packet_replay(int address, int home, int victim_path)
 {
 	const struct packet *p = &kept[below(kept_count < KEPT ? kept_count : KEPT)];
 
-	/* A handshake over again from an address that is gone would set up another association. */
-	if (kept_count && (p->data[SCTP] == 1 || p->data[SCTP] == 10))
-		address = peer_home(address);
+	if (p->data[SCTP] == 1 || p->data[SCTP] == 10)	/* INIT, COOKIE ECHO */
+		address = home;
 	if (kept_count && address >= 0)
 		send_ip(p->data, p->length, address, victim_path);
 }

@@ -48,7 +48,8 @@ void packet_start(struct packet *p, uint32_t tag);
 uint8_t *chunk(struct packet *p, int type, int flags, size_t length);
 void packet_sockets(void);
 void packet_send(struct packet *p, int address, int victim_path);
-void packet_replay(int address, int victim_path);	/* one of the last ones, once more */
+/* One of the last ones, once more; from the address HOME if it is of a handshake, not at all if that is -1. */
+void packet_replay(int address, int home, int victim_path);
 /* Wait up to MS and call TAKE with each SCTP packet and the path it came over. */
 void packets_receive(int ms, void (*take)(const uint8_t *sctp, size_t length, int address));
 
