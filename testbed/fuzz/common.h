@@ -17,9 +17,9 @@ double now_s(void);
 void sleep_s(double seconds);
 _Noreturn void die(const char *what);	/* with errno; exit 2: the fuzzer is at fault */
 
-/* One JSON object into FILE; "" as FAILURE: none. Returns the exit code. */
-/* Keep what the kernel says of associations and paths for the record of a seed that fails. */
+/* Keep what the kernel says of associations and paths for report(). */
 void note_state(void);
+/* One JSON object into FILE; "" as FAILURE: none. Returns the exit code. */
 int report(const char *file, uint64_t seed, const char *unit, uint64_t count, const char *outcome,
 	   const char *failure);
 

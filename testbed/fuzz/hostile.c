@@ -283,7 +283,9 @@ static void small_chunk(void)
 			put32(at, peer.victim_serial - below(2));
 		break;
 	case 3:		/* COOKIE ECHO of old */
-		at = peer.with_restart && peer.cookie_length && peer_home(0) >= 0 ? chunk(&said, 10, 0, peer.cookie_length) : NULL;
+		at = NULL;
+		if (peer.with_restart && peer.cookie_length && peer_home(0) >= 0)
+			at = chunk(&said, 10, 0, peer.cookie_length);
 		if (at)
 			memcpy(at, peer.cookie, peer.cookie_length);
 		break;

@@ -329,7 +329,7 @@ static bool take_chunk(int type, int flags, const uint8_t *body, size_t length, 
 		take_heartbeat(body, length);
 		break;
 	case ABORT:
-		if (peer.state != OPEN && before.state == OPEN && tag == peer.own_tag) {
+		if (before.state == OPEN && tag == peer.own_tag) {
 			refused();
 			break;
 		}

@@ -50,7 +50,7 @@ void packet_sockets(void);
 void packet_send(struct packet *p, int address, int victim_path);
 /* One of the last ones, once more; from the address HOME if it is of a handshake, not at all if that is -1. */
 void packet_replay(int address, int home, int victim_path);
-/* Wait up to MS and call TAKE with each SCTP packet and the path it came over. */
+/* Wait up to MS and call TAKE with each SCTP packet and the number of the peer's address that it came to. */
 void packets_receive(int ms, void (*take)(const uint8_t *sctp, size_t length, int address));
 
 /* --- the peer: peer.c --- */
