@@ -106,6 +106,7 @@ def parser() -> argparse.ArgumentParser:
     explained = add(commands, "explain", explain_run, "name what the deliveries of a captured run waited for")
     explained.add_argument("record", type=Path, help="record of a run with --pcap")
     explained.add_argument("--captures", type=Path, metavar="DIR", help="folder of its captures")
+    explained.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw paths and waits over time")
     add_compare(add(commands, "compare", compare_results, "compare two results, or two patch series"))
     add_ablation(add(commands, "ablation", measure_rules, "measure the worth of each rule of the series"))
     return top
@@ -525,9 +526,14 @@ def from_pcap(options: argparse.Namespace) -> int:
 
 
 def explain_run(options: argparse.Namespace) -> int:
-    from sctplab.replay import explain
+    from sctplab.replay import explain, picture
 
-    print(explain.explain(options.record, options.captures))
+    if options.plot and options.plot.suffix != ".svg":
+        raise LabError(f"--plot: got {options.plot}, expected a name that ends in .svg")
+    told = explain.tell(options.record, options.captures)
+    if options.plot:
+        picture.write(told, options.plot)
+    print(explain.explain(told))
     return 0
 
 

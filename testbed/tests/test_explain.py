@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from sctplab.errors import LabError
-from sctplab.replay import explain
+from sctplab.replay import explain, picture
 from sctplab.replay.explain import Wait
 from sctplab.spec.model import Direction, Event, Flow, RunSpec, Topology
 from sctplab.spec.model import Path as LinkPath
@@ -128,17 +128,54 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.stdout.endswith("accounted for: 100.0 % of the time\n")
 
 
+def test_the_plot(tmp_path: Path) -> None:
+    """What is outstanding where, what was sent again, the wait by its cause; the same file each time."""
+    path, plot = record(tmp_path, messages(cut_s=4.0), spec_of(*CUT)), tmp_path / "cut.svg"
+    done = lab("explain", str(path), "--plot", str(plot))
+    assert done.returncode == 0, done.stderr
+    svg = plot.read_text()
+    for text in ("path1", "path2", "Outstanding (kB)", "outstanding", "sent again: T3", "cut"):
+        assert f">{text}</text>" in svg
+    picture.write(explain.tell(path, None), plot)
+    assert plot.read_text() == svg
+
+
+def test_what_is_outstanding(tmp_path: Path) -> None:
+    """A chunk counts for the path it was last sent over, until it is acknowledged."""
+    made = Association()
+    made.set_up()
+    for number in (0, 1):
+        made.send(0.2, True, 1, packet(True, data(number)))
+    made.send(0.3, True, 2, packet(True, data(1)))
+    made.send(0.4, False, 1, packet(False, sack(1)))
+    told = explain.tell(record(tmp_path, made, spec_of()), None)
+    size = told.trace.outstanding["path1"][0][1]
+    assert [value for _, value in told.trace.outstanding["path1"]] == [size, 2 * size, size, 0]
+    assert [value for _, value in told.trace.outstanding["path2"]] == [size, 0]
+
+
+def test_a_long_run_is_drawn_by_its_peaks() -> None:
+    rows = [(second / 10, float(second % 7)) for second in range(100)]
+    peaks = [row for row in picture.thinned(rows, 1.0)[:-1] if row[1] < 6]
+    assert len(picture.thinned(rows, 1.0)) == 11 and not peaks
+    assert picture.thinned(rows, 1.0)[-1] == rows[-1]
+    assert picture.at(rows, [0.05, 0.65]) == [0.0, 6.0]
+
+
 def test_refusals(tmp_path: Path) -> None:
     path = record(tmp_path, messages(), spec_of())
+    done = lab("explain", str(path), "--plot", "run.png")
+    assert done.returncode == 2
+    assert "--plot: got run.png, expected a name that ends in .svg\n" in done.stderr
     with pytest.raises(LabError, match="cannot be read: No such file"):
-        explain.explain(path, tmp_path)
+        explain.tell(path, tmp_path)
     other = replace(spec_of(), flows=(Flow("main", "tcp", duration_s=10),))
     path.write_text(json.dumps({"format": 1, "spec": plain(other), "status": "ok", "start_t": 1.0}))
     with pytest.raises(LabError, match="a flow of kind tcp; expected sctp"):
-        explain.explain(path, None)
+        explain.tell(path, None)
     path.write_text(json.dumps({"format": 1, "spec": plain(spec_of()), "status": "crashed"}))
     with pytest.raises(LabError, match="the run did not start"):
-        explain.explain(path, None)
+        explain.tell(path, None)
 
 
 def test_what_is_not_known_is_not_accounted_for(tmp_path: Path) -> None:

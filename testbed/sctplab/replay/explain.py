@@ -81,10 +81,14 @@ class Wait:
 
 @dataclass
 class Trace:
-    """All chunks of one flow by TSN; deliveries in order: (time, TSN, path)."""
+    """All chunks of one flow by TSN; deliveries in order: (time, TSN, path).
+
+    OUTSTANDING: path -> (time, bytes of DATA chunks that were last sent over it and are not acknowledged).
+    """
 
     spec: RunSpec
     sendings: dict[int, list[Sending]] = field(default_factory=lambda: defaultdict(list))
+    outstanding: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     deliveries: list[tuple[int, int, str]] = field(default_factory=list)
     arrivals: list[tuple[int, int]] = field(default_factory=list)
     sender: Sender = field(default_factory=lambda: Sender(ignore))
@@ -100,8 +104,12 @@ class Trace:
         tsn = one.numbers.whole(chunk.number)
         marked, timeouts = tsn in one.out and one.out[tsn].marked, len(one.timeouts)
         held = self.held(now)
+        if tsn in one.out:
+            self.counted(now, one.out[tsn].path, -one.out[tsn].length)
         new = one.sent(now, self.number(path), chunk, None, chunk.length)
         again = "T3" if marked or len(one.timeouts) > timeouts else "fast rtx"
+        if tsn in one.out:
+            self.counted(now, one.out[tsn].path, one.out[tsn].length)
         self.again_ns = self.again_ns if new else now
         self.sendings[tsn].append(Sending(now, path, held if new else again))
 
@@ -120,7 +128,12 @@ class Trace:
 
     def acknowledged(self, now: int, path: str, chunk: Chunk) -> None:
         self.before_b, self.window_b = self.window_b, chunk.window
-        self.sender.sack(now, self.number(path), chunk)
+        for one in self.sender.sack(now, self.number(path), chunk):
+            self.counted(now, one.path, -one.length)
+
+    def counted(self, now: int, number: int, more_b: int) -> None:
+        rows = self.outstanding[self.spec.topology.paths[number - 1].name]
+        rows.append((now, (rows[-1][1] if rows else 0) + more_b))
 
     def arrived(self, now: int, path: str, chunk: Chunk) -> None:
         tsn = self.here.whole(chunk.number)
@@ -137,7 +150,17 @@ class Trace:
             self.next += 1
 
 
-def explain(record: Path, captures: Path | None) -> str:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A run, from its captures; times count from START_NS."""
+
+    trace: Trace
+    waits: list[Wait]
+    start_ns: int
+
+
+def tell(record: Path, captures: Path | None) -> Told:
+    """RECORD of a run with --pcap; CAPTURES: their folder, None for where the run left them."""
     spec = read_spec(record)
     start_t = read_json(record).get("start_t")
     flow = spec.measured_flow
@@ -146,9 +169,12 @@ def explain(record: Path, captures: Path | None) -> str:
     if not isinstance(start_t, float):
         raise LabError(f"{record}: the run did not start; expected one that is ok")
     folder = captures or record.parent.parent / "pcap" / record.stem
-    trace = read(spec, folder)
-    found = waits(trace, round(start_t * 1e9))
-    return "\n".join(shown(spec, found, round(start_t * 1e9)))
+    trace, start_ns = read(spec, folder), round(start_t * 1e9)
+    return Told(trace, waits(trace, start_ns), start_ns)
+
+
+def explain(told: Told) -> str:
+    return "\n".join(shown(told.trace.spec, told.waits, told.start_ns))
 
 
 def read(spec: RunSpec, folder: Path) -> Trace:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from sctplab.replay.command import from_pcap
-from sctplab.replay.explain import explain
+from sctplab.replay.explain import explain, tell
 from sctplab.run import runner
 from sctplab.spec import scenario
 from sctplab.spec.model import Direction, Event, RunSpec
@@ -105,7 +105,7 @@ def test_both_ends(bench: runner.Bench, cut: Run, tmp_path: Path) -> None:
 
 def test_the_wait_is_explained(cut: Run) -> None:
     """One message waits for the outage to be noticed; nothing else waits longer than two round trips."""
-    lines = explain(cut.captures.parent / "record.json", cut.captures).splitlines()
+    lines = explain(tell(cut.captures.parent / "record.json", cut.captures)).splitlines()
     assert ": 1 waits of more than two round trips, " in lines[0]
     when, lasted, cause = lines[3].split()[:3]
     assert (float(when), cause) == (pytest.approx(10, abs=0.03), "cut")
