@@ -156,7 +156,7 @@ class Terminal:
             os.execv(sys.executable, [sys.executable, "-c", PROGRAM])
         self.seen = ""
 
-    def until(self, pattern: str, wait_s: float = 20) -> None:
+    def until(self, pattern: str, wait_s: float = 60) -> None:
         end = time.monotonic() + wait_s
         while not re.search(pattern, self.seen):
             assert time.monotonic() < end, repr(self.seen)
