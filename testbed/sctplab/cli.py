@@ -526,12 +526,14 @@ def from_pcap(options: argparse.Namespace) -> int:
 
 
 def explain_run(options: argparse.Namespace) -> int:
-    from sctplab.replay import explain, picture
+    from sctplab.replay import explain
 
     if options.plot and options.plot.suffix != ".svg":
         raise LabError(f"--plot: got {options.plot}, expected a name that ends in .svg")
     told = explain.tell(options.record, options.captures)
     if options.plot:
+        from sctplab.replay import picture  # matplotlib, which takes a second to load
+
         picture.write(told, options.plot)
     print(explain.explain(told))
     return 0

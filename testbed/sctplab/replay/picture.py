@@ -28,20 +28,22 @@ def write(told: Told, file: Path) -> None:
 
 
 def picture(told: Told) -> Figure:
-    """One panel per path that carried data; the waits and the scenario's events go through all of them."""
+    """One panel per path that carried data; the waits and the scenario's events go through all of them.
+
+    To be called, and saved, under drawing().
+    """
     spec, trace = told.trace.spec, told.trace
     paths = [path.name for path in spec.topology.paths if trace.outstanding.get(path.name)]
     end_s = max((rows[-1][0] for rows in trace.outstanding.values()), default=told.start_ns) - told.start_ns
-    with drawing():
-        canvas = Figure(figsize=(8.8, 1.3 + 1.9 * len(paths)))
-        axes = list(canvas.subplots(len(paths), 1, sharex=True, squeeze=False).flat)
-        for path, ax in zip(paths, axes, strict=True):
-            draw_path(told, path, end_s / 1e9, ax)
-            draw_waits(told, ax)
-            for event in spec.events:
-                ax.axvline(event.at_s, color=INK, linestyle=":", linewidth=0.9)
-        note = "shaded: waits of more than two round trips, by cause; dotted: events of the scenario"
-        finish(canvas, axes, 1, len(axes), spec.run_id, note)
+    canvas = Figure(figsize=(8.8, 1.3 + 1.9 * len(paths)))
+    axes = list(canvas.subplots(len(paths), 1, sharex=True, squeeze=False).flat)
+    for path, ax in zip(paths, axes, strict=True):
+        draw_path(told, path, end_s / 1e9, ax)
+        draw_waits(told, ax)
+        for event in spec.events:
+            ax.axvline(event.at_s, color=INK, linestyle=":", linewidth=0.9)
+    note = "shaded: waits of more than two round trips, by cause; dotted: events of the scenario"
+    finish(canvas, axes, 1, len(axes), spec.run_id, note)
     return canvas
 
 
