@@ -80,7 +80,7 @@ def shortened(spec: RunSpec, end_s: float, **changed: Any) -> RunSpec:
 def good(bench: runner.Bench, spec: RunSpec) -> dict[str, Any]:
     """The record of a run that has to be good."""
     made = perform(bench, spec)
-    assert (made["status"], made["reason"]) == ("ok", "")
+    assert (made["status"], made["reason"]) == ("ok", ""), made["reason"]
     return made
 
 

@@ -113,6 +113,27 @@ def test_a_peer_that_restarts(tmp_path: Path) -> None:
     assert 0.25 < found.share("path2") < 0.75
 
 
+DOWN, UP = (Event(at, f"carrier-{what}", "path2", host="host2") for at, what in ((1, "down"), (2, "up")))
+
+
+@pytest.mark.parametrize("cmt", "01")
+@pytest.mark.parametrize(
+    ("setting", "counter", "events"),
+    [
+        ("failover_suspect", "SctpMpSuspects", CUT + HEAL),
+        ("failover_link", "SctpMpLinkFailures", (CUT[0], DOWN, HEAL[0], UP)),
+    ],
+)
+def test_a_peer_that_restarts_while_its_paths_are_watched(
+    setting: str, counter: str, events: tuple[Event, ...], cmt: str, tmp_path: Path
+) -> None:
+    """When the new association comes, an answer of the old is overdue or a carrier is looked for."""
+    found = carry_out("restart", tmp_path, two(), {"cmt": cmt, setting: "1"}, events=events)
+    assert found.result["counters"]["host2"][counter] >= 1
+    used = {one.path for one in found.chunks[-300:] if one.kind == "DATA"}
+    assert used == ({"path1", "path2"} if cmt == "1" else {"path1"})
+
+
 def test_an_abort_in_mid_transfer(tmp_path: Path) -> None:
     found = carry_out("abort", tmp_path, two())
     assert "ABORT" in found.kinds() and 0.25 < found.share("path2") < 0.75
@@ -164,6 +185,16 @@ def test_messages_that_expire(tmp_path: Path) -> None:
 def test_chunks_that_are_authenticated(tmp_path: Path) -> None:
     found = carry_out("authentication", tmp_path, two(), {"auth_enable": "1"})
     assert 0.25 < found.share("path2") < 0.75
+    signed = {one.packet for one in found.chunks if one.kind == AUTH}
+    assert {one.packet for one in found.chunks if one.kind in ("DATA", "SACK")} <= signed
+
+
+def test_copies_of_what_is_overdue_are_authenticated(tmp_path: Path) -> None:
+    settings = {"cmt": "0", "auth_enable": "1", "failover_suspect": "1"}
+    found = carry_out("authentication_and_a_cut", tmp_path, two(), settings, events=CUT[:1])
+    counters = found.result["counters"]["host1"]
+    assert counters["SctpMpCopies"] >= 1 and counters["SctpMpSuspectsMoved"] == 1
+    assert counters["SctpT3RtxExpireds"] == 0
     signed = {one.packet for one in found.chunks if one.kind == AUTH}
     assert {one.packet for one in found.chunks if one.kind in ("DATA", "SACK")} <= signed
 

@@ -62,6 +62,7 @@ def measure(bench: runner.Bench) -> Any:
         flow: dict[str, Any] | None = None,
         settings: dict[str, str] | None = None,
         paths: dict[str, float] | None = None,
+        families: tuple[str, ...] = (),
         **factors: Any,
     ) -> dict[str, Any]:
         found = scenario.load(scenario.find(name))
@@ -69,8 +70,8 @@ def measure(bench: runner.Bench) -> Any:
         specs = scenario.expand(found, given, Choice(kernels=(kernel,), repeat=1))
         spec = shortened(next(spec for spec in specs if spec.variant == variant), end_s, **(flow or {}))
         spec = replace(with_more_settings(spec, settings or {}), events=spec.events + more)
-        spec = replace(spec, topology=with_links(spec.topology, paths or {}))
-        return good(bench, spec)
+        topology = with_families(with_links(spec.topology, paths or {}), families)
+        return good(bench, replace(spec, topology=topology))
 
     return run
 
@@ -81,6 +82,14 @@ def with_links(topology: Topology, changed: dict[str, float]) -> Topology:
         replace(path, forward=replace(path.forward, **changed), reverse=replace(path.reverse, **changed))
         for path in topology.paths
     )
+    return replace(topology, paths=tuple(found))
+
+
+def with_families(topology: Topology, families: tuple[str, ...]) -> Topology:
+    """The same with addresses of these FAMILIES, one for each path; none: as they are."""
+    if not families:
+        return topology
+    found = (replace(one, family=family) for one, family in zip(topology.paths, families, strict=True))
     return replace(topology, paths=tuple(found))
 
 
@@ -201,6 +210,19 @@ def test_a_carrier_or_address_that_the_host_heeds_takes_no_time(
     assert made["counters"]["host1"]["SctpMpLinkFailures"] == 1
 
 
+FAMILIES = [("ipv6", "ipv6"), ("ipv6", "ipv4"), ("ipv4", "ipv6")]
+ANY_SCOPE = {"addr_scope_policy": "0"}  # or a private IPv4 address is not announced to a global one of IPv6
+
+
+@pytest.mark.parametrize("families", FAMILIES, ids="-".join)
+@pytest.mark.parametrize("action", UNDONE)
+def test_nor_does_one_of_ipv6(action: str, families: tuple[str, str], measure: Any) -> None:
+    made = measure("failover-link", "failover-link", 15, families=families, settings=ANY_SCOPE, action=action)
+    assert longest(made) <= ONE_WAY_S + TICK_S
+    assert made["metrics"]["t3_timeouts"] == 0
+    assert made["counters"]["host1"]["SctpMpLinkFailures"] == 1
+
+
 @pytest.mark.parametrize("action", UNDONE)
 def test_it_is_asked_when_the_carrier_or_address_is_back(action: str, measure: Any) -> None:
     """The routes of an address are added after it, so it takes a second look."""
@@ -282,6 +304,21 @@ def test_an_overdue_answer_is_noticed_whichever_direction_is_cut(
     variant: str, direction: str, measure: Any
 ) -> None:
     made = measure("failover-one-way", variant, 15, settings=SUSPECT, direction=direction)
+    assert longest(made) <= OVERDUE_S
+    assert made["metrics"]["t3_timeouts"] == 0
+
+
+@pytest.mark.parametrize("families", FAMILIES, ids="-".join)
+def test_an_overdue_answer_is_noticed_over_ipv6(families: tuple[str, str], measure: Any) -> None:
+    made = measure(
+        "failover-suspect",
+        "suspect",
+        15,
+        families=families,
+        settings=ANY_SCOPE,
+        link_delay_ms=20,
+        cut_s=CUT_S,
+    )
     assert longest(made) <= OVERDUE_S
     assert made["metrics"]["t3_timeouts"] == 0
 

@@ -293,8 +293,8 @@ def lifetimes(hosts: Hosts) -> None:
     assert set(range(600, 800)) <= set(numbers)
 
 
-def authentication(hosts: Hosts) -> None:
-    """Of DATA and SACK chunks."""
+def authenticated(hosts: Hosts) -> Ends:
+    """Sockets whose DATA and SACK chunks are."""
     server = hosts.listening()
     client = hosts.bound(1)
     for sock in (server, client):
@@ -303,7 +303,23 @@ def authentication(hosts: Hosts) -> None:
     hosts.connect(client, server)
     peer = server.accept()[0]
     time.sleep(CONFIRMED_S)
-    both_ways(client, peer, 300)
+    return client, peer
+
+
+def authentication(hosts: Hosts) -> None:
+    both_ways(*authenticated(hosts), 300)
+
+
+def authentication_and_a_cut(hosts: Hosts) -> None:
+    """A message every 20 ms, each of which is sent at once."""
+    client, peer = authenticated(hosts)
+    client.setsockopt(SCTP, NODELAY, struct.pack("i", 1))
+    for number in range(100):
+        if number == 50:
+            hosts.next_event()
+        send(client, [number])
+        time.sleep(0.02)
+    expect(received(peer, 100).by_stream(), {0: list(range(100))})
 
 
 def stream_resets(hosts: Hosts) -> None:
@@ -369,6 +385,7 @@ CASES: dict[str, Callable[[Hosts], None]] = {
         interleaving,
         lifetimes,
         authentication,
+        authentication_and_a_cut,
         stream_resets,
         explicit_addresses,
     )
