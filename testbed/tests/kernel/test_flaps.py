@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sctplab.random import flaps
 from sctplab.run import runner
-from sctplab.spec.scenario import Choice
+from tests.flaps_run import check, drawn, open_bench, with_failover
 
 pytestmark = pytest.mark.kernel
 SEEDS = range(1, flaps.SCENARIO.repeat + 1)
@@ -18,13 +18,15 @@ SEEDS = range(1, flaps.SCENARIO.repeat + 1)
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[runner.Bench]:
-    with runner.bench_for([flaps.spec(1, "patched", Choice())]) as made:
+    with open_bench() as made:
         yield made
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_everything_arrives(seed: int, bench: runner.Bench, tmp_path: Path) -> None:
-    job = runner.Job(flaps.spec(seed, "patched", Choice()), tmp_path / "record.json", tmp_path / "pcap")
-    made = runner.perform(job, bench)
-    assert (made["status"], made["reason"]) == ("ok", "")
-    assert len(made["events"]) == len(job.spec.events)
+    check(drawn(seed), bench, tmp_path)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_it_does_with_all_of_failover_on(seed: int, bench: runner.Bench, tmp_path: Path) -> None:
+    check(with_failover(seed), bench, tmp_path)

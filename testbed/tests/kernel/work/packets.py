@@ -614,6 +614,31 @@ def a_confirmed_path_takes_the_place_of_one_that_is_removed() -> None:
     expect(paths(peer.messages(HEARD_S)), [2])
 
 
+def as_much_is_reneged_on_as_had_migrated() -> None:
+    """Two messages move with their address; a SACK has one and takes back one of the path they came to."""
+    peer = Peer(addip_enable="1", addip_noauth_enable="1")
+    done = measured(peer)
+    peer.say(2, size=SMALL)
+    lost = paths(peer.messages(HEARD_S))[0]
+    other = 1 - lost
+    peer.remove(lost, over=other)
+    peer.say(1, size=SMALL)
+    expect(paths(peer.messages(HEARD_S)), [other])
+    peer.sack(other, done, (done + 3, done + 3))
+    peer.sack(other, done, (done + 2, done + 2))
+    peer.sack(other, done + 3)
+    peer.say(1, size=SMALL)
+    expect(numbers(peer, peer.messages(HEARD_S)), [done + 4])
+
+
+def a_burst_of_any_length_may_be_sent() -> None:
+    """Times the path MTU it exceeds 32 bits by nothing."""
+    peer = Peer(max_burst=str(1 << 30))
+    done = measured(peer)
+    peer.say(2)
+    expect(numbers(peer, peer.messages(HEARD_S)), [done + 1, done + 2])
+
+
 def the_last_packet_of_a_full_send_buffer_is_sent() -> None:
     peer = Peer(cmt="1", max_burst="0")
     done = served(peer, measured(peer), 60)
@@ -698,6 +723,8 @@ CASES: list[Callable[[], None]] = [
     *twice.CASES,
     what_may_have_come_over_another_path_clears_no_error_counter,
     a_confirmed_path_takes_the_place_of_one_that_is_removed,
+    as_much_is_reneged_on_as_had_migrated,
+    a_burst_of_any_length_may_be_sent,
     the_last_packet_of_a_full_send_buffer_is_sent,
     a_slow_path_is_sent_what_is_due_when_it_arrives,
     messages_a_little_larger_than_a_packet_are_not_held_back,
