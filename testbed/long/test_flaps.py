@@ -2,7 +2,6 @@
 """A thousand schedules of outages with all of failover on: no byte lost or doubled, no association lost."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sctplab.run import runner
@@ -18,5 +17,5 @@ def bench() -> Iterator[runner.Bench]:
 
 
 @pytest.mark.parametrize("seed", range(1, 1001))
-def test_everything_arrives(seed: int, bench: runner.Bench, tmp_path: Path) -> None:
-    check(with_failover(seed), bench, tmp_path)
+def test_everything_arrives(seed: int, bench: runner.Bench) -> None:
+    check(with_failover(seed), bench)

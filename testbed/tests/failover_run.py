@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as File
 from typing import Any
@@ -75,6 +75,18 @@ def perform(bench: runner.Bench, spec: RunSpec) -> dict[str, Any]:
 def shortened(spec: RunSpec, end_s: float, **changed: Any) -> RunSpec:
     """Flows that end then, with what else is CHANGED of them."""
     return replace(spec, flows=tuple(replace(flow, duration_s=end_s, **changed) for flow in spec.flows))
+
+
+def with_families(topology: Topology, families: Sequence[str]) -> Topology:
+    """The same with addresses of these FAMILIES, one for each path."""
+    found = (replace(one, family=family) for one, family in zip(topology.paths, families, strict=True))
+    return replace(topology, paths=tuple(found))
+
+
+def with_more_settings(spec: RunSpec, settings: Mapping[str, str]) -> RunSpec:
+    """The same with these net.sctp.NAME beside its own, at both hosts."""
+    more = {f"net.sctp.{name}": value for name, value in settings.items()}
+    return replace(spec, sysctl=HostSettings(spec.sysctl.host1 | more, spec.sysctl.host2 | more))
 
 
 def good(bench: runner.Bench, spec: RunSpec) -> dict[str, Any]:

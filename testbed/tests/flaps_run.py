@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path as File
 
 from sctplab.random import flaps
 from sctplab.run import runner
-from sctplab.spec.model import HostSettings, RunSpec
+from sctplab.spec.model import RunSpec
 from sctplab.spec.scenario import Choice
+from tests.failover_run import good, with_more_settings
 
 FAILOVER = dict.fromkeys(
     ("failover_suspect", "failover_link", "failover_return", "failover_useless", "init_alternate"), "1"
@@ -31,13 +30,9 @@ def drawn(seed: int) -> RunSpec:
 
 def with_failover(seed: int) -> RunSpec:
     """One path in use, several, each message over two of them, and the small ones, in turn."""
-    spec = drawn(seed)
-    more = {f"net.sctp.{name}": value for name, value in (FAILOVER | PATHS[seed % len(PATHS)]).items()}
-    return replace(spec, sysctl=HostSettings(spec.sysctl.host1 | more, spec.sysctl.host2 | more))
+    return with_more_settings(drawn(seed), FAILOVER | PATHS[seed % len(PATHS)])
 
 
-def check(spec: RunSpec, bench: runner.Bench, folder: File) -> None:
+def check(spec: RunSpec, bench: runner.Bench) -> None:
     """Everything arrives once and in order, the association lives, the kernel has no complaint."""
-    made = runner.perform(runner.Job(spec, folder / "record.json", folder / "pcap"), bench)
-    assert (made["status"], made["reason"]) == ("ok", "")
-    assert len(made["events"]) == len(spec.events)
+    assert len(good(bench, spec)["events"]) == len(spec.events)

@@ -15,6 +15,7 @@ import pytest
 from sctplab.measure import capture
 from sctplab.spec.model import Event, Flow, RunSpec, Topology
 from tests.cmt_run import MESSAGE_B, Lab, bulk, open_lab, path, paths, spec, transfer
+from tests.failover_run import with_families
 
 pytestmark = pytest.mark.kernel
 RATE = 2.0
@@ -258,8 +259,7 @@ def test_udp_encapsulation(lab: Lab) -> None:
 
 @pytest.mark.parametrize("families", [("ipv6", "ipv6"), ("ipv4", "ipv6")], ids="-".join)
 def test_ipv6(families: tuple[str, ...], lab: Lab) -> None:
-    both = [replace(one, family=family) for one, family in zip(two().paths, families, strict=True)]
-    assert min(shares(lab, spec(Topology(tuple(both)), bulk(1.5)))) > 0.2
+    assert min(shares(lab, spec(with_families(two(), families), bulk(1.5)))) > 0.2
 
 
 def test_eight_paths(lab: Lab) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from sctplab.run import runner
 from sctplab.spec import scenario
-from sctplab.spec.model import Event, HostSettings, RunSpec, Topology
+from sctplab.spec.model import Event, Topology
 from sctplab.spec.scenario import Choice
-from tests.failover_run import good, shortened
+from tests.failover_run import good, shortened, with_families, with_more_settings
 
 pytestmark = pytest.mark.kernel
 CUT_S = 10.0
@@ -70,7 +70,9 @@ def measure(bench: runner.Bench) -> Any:
         specs = scenario.expand(found, given, Choice(kernels=(kernel,), repeat=1))
         spec = shortened(next(spec for spec in specs if spec.variant == variant), end_s, **(flow or {}))
         spec = replace(with_more_settings(spec, settings or {}), events=spec.events + more)
-        topology = with_families(with_links(spec.topology, paths or {}), families)
+        topology = with_links(spec.topology, paths or {})
+        if families:
+            topology = with_families(topology, families)
         return good(bench, replace(spec, topology=topology))
 
     return run
@@ -83,19 +85,6 @@ def with_links(topology: Topology, changed: dict[str, float]) -> Topology:
         for path in topology.paths
     )
     return replace(topology, paths=tuple(found))
-
-
-def with_families(topology: Topology, families: tuple[str, ...]) -> Topology:
-    """The same with addresses of these FAMILIES, one for each path; none: as they are."""
-    if not families:
-        return topology
-    found = (replace(one, family=family) for one, family in zip(topology.paths, families, strict=True))
-    return replace(topology, paths=tuple(found))
-
-
-def with_more_settings(spec: RunSpec, settings: dict[str, str]) -> RunSpec:
-    more = {f"net.sctp.{name}": value for name, value in settings.items()}
-    return replace(spec, sysctl=HostSettings(spec.sysctl.host1 | more, spec.sysctl.host2 | more))
 
 
 def longest(made: dict[str, Any]) -> float:

@@ -5,7 +5,6 @@ The same on a kernel that checks itself: testbed/lab run flaps --kernel patched 
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sctplab.random import flaps
@@ -23,10 +22,10 @@ def bench() -> Iterator[runner.Bench]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_everything_arrives(seed: int, bench: runner.Bench, tmp_path: Path) -> None:
-    check(drawn(seed), bench, tmp_path)
+def test_everything_arrives(seed: int, bench: runner.Bench) -> None:
+    check(drawn(seed), bench)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_it_does_with_all_of_failover_on(seed: int, bench: runner.Bench, tmp_path: Path) -> None:
-    check(with_failover(seed), bench, tmp_path)
+def test_it_does_with_all_of_failover_on(seed: int, bench: runner.Bench) -> None:
+    check(with_failover(seed), bench)

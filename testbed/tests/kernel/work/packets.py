@@ -632,7 +632,7 @@ def as_much_is_reneged_on_as_had_migrated() -> None:
 
 
 def a_burst_of_any_length_may_be_sent() -> None:
-    """Times the path MTU it exceeds 32 bits by nothing."""
+    """2^30 times the path MTU is 0 in 32 bits."""
     peer = Peer(max_burst=str(1 << 30))
     done = measured(peer)
     peer.say(2)

@@ -96,16 +96,21 @@ def over_living_paths(hosts: Hosts) -> None:
     both_ways(client, server.accept()[0], 100)
 
 
-def a_hole_in_the_first_path(hosts: Hosts, sizes: tuple[int, ...] = (1400,)) -> None:
-    """From some message on it loses what is large; a message every 20 ms."""
-    client, peer = connected(hosts, hosts.listening())
+def paced(hosts: Hosts, ends: Ends, messages: int, event_at: int, sizes: tuple[int, ...] = (1400,)) -> None:
+    """A message every 20 ms, sent at once; before number EVENT_AT what is to happen next happens."""
+    client, peer = ends
     client.setsockopt(SCTP, NODELAY, 1)
-    for number in range(1000):
-        if number == 100:
+    for number in range(messages):
+        if number == event_at:
             hosts.next_event()
         send(client, [number], size=sizes[number % len(sizes)])
         time.sleep(0.02)
-    expect(received(peer, 1000).by_stream(), {0: list(range(1000))})
+    expect(received(peer, messages).by_stream(), {0: list(range(messages))})
+
+
+def a_hole_in_the_first_path(hosts: Hosts, sizes: tuple[int, ...] = (1400,)) -> None:
+    """From some message on it loses what is large."""
+    paced(hosts, connected(hosts, hosts.listening()), 1000, 100, sizes)
 
 
 def a_hole_and_small_messages(hosts: Hosts) -> None:
@@ -311,15 +316,7 @@ def authentication(hosts: Hosts) -> None:
 
 
 def authentication_and_a_cut(hosts: Hosts) -> None:
-    """A message every 20 ms, each of which is sent at once."""
-    client, peer = authenticated(hosts)
-    client.setsockopt(SCTP, NODELAY, struct.pack("i", 1))
-    for number in range(100):
-        if number == 50:
-            hosts.next_event()
-        send(client, [number])
-        time.sleep(0.02)
-    expect(received(peer, 100).by_stream(), {0: list(range(100))})
+    paced(hosts, authenticated(hosts), 100, 50)
 
 
 def stream_resets(hosts: Hosts) -> None:
