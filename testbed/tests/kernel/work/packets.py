@@ -4,7 +4,7 @@
 import struct
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -639,6 +639,75 @@ def a_burst_of_any_length_may_be_sent() -> None:
     expect(numbers(peer, peer.messages(HEARD_S)), [done + 1, done + 2])
 
 
+def retransmitted_in_order() -> list[int]:
+    """Six messages over two paths by turns, all lost: as they are sent once more, each acknowledged at once."""
+    peer = Peer()
+    done = measured(peer)
+    for number in range(6):
+        peer.prefer(number % 2)
+        peer.say(1)
+    expect(by_path(peer.messages(HEARD_S)), [3, 3])
+    again: list[int] = []
+    whole = 0  # of the first ones, so many have come
+    while whole < 6:
+        for one in peer.messages(HEARD_S):
+            again.append(peer.number(one) - done)
+            whole = max(number for number in range(7) if {*range(1, 1 + number)} <= {*again})
+            blocks = ((done + number, done + number) for number in sorted({*again}) if number > whole)
+            peer.sack(one.path, done + whole, *blocks)
+    return again
+
+
+def what_timed_out_on_two_paths_is_retransmitted_in_order() -> None:
+    again = retransmitted_in_order()  # a packet of each path leaves when its timer expires
+    expect((sorted(again[:2]), again[2:]), ([1, 2], [3, 4, 5, 6]))
+
+
+def missing_after(blocks: Sequence[tuple[int, int]], **settings: str) -> list[int]:
+    """Messages of eight that are retransmitted by timeouts, the first arrives then; BLOCKS count from 1, too."""
+    peer = Peer(**settings)
+    done = served(peer, measured(peer), 60)
+    peer.say(8)
+    path = peer.messages(RTT_S)[0].path
+    again: list[int] = []
+    for received in (0, 1):
+        peer.sack(path, done + received, *((done + low, done + high) for low, high in blocks))
+        again += numbers(peer, peer.messages(2 * RTO_S))
+    return sorted({number - done for number in again})
+
+
+def gap_ack_blocks_may_come_in_any_order_and_overlap() -> None:
+    blocks = [(7, 8), (2, 3), (6, 5), (4, 4), (2, 3), (7, 7)]
+    for settings in ({}, {"cmt": "1"}, {"rtx_policy": "same"}):
+        expect(missing_after(blocks, **settings), [1, 5, 6])
+        namespace()
+
+
+def window_after(taken_back: bool) -> int:
+    """Messages that are sent at once after 60 SACKs in congestion avoidance, one of which took data back."""
+    peer = Peer(window=4 * 1500, max_burst="0")
+    done = served(peer, measured(peer), 30)
+    peer.say(60)
+    sent = len(peer.messages(RTT_S))
+    peer.sack(0, done + 2)
+    later = (done + 5, done + sent + len(peer.messages(HEARD_S)))
+    peer.sack(0, done + 2, later)
+    peer.sack(0, done + 3, *(() if taken_back else (later,)))
+    for number in range(done + 4 if taken_back else later[1], done + 61):
+        peer.listen(HEARD_S)
+        peer.sack(0, number)
+    peer.listen(HEARD_S)
+    peer.say(60)
+    return len(peer.messages(HEARD_S))
+
+
+def data_that_is_taken_back_opens_no_window() -> None:
+    usual = window_after(taken_back=False)
+    namespace()
+    taken = window_after(taken_back=True)
+    assert usual <= taken <= usual + 1, (taken, usual)
+
+
 def the_last_packet_of_a_full_send_buffer_is_sent() -> None:
     peer = Peer(cmt="1", max_burst="0")
     done = served(peer, measured(peer), 60)
@@ -725,6 +794,9 @@ CASES: list[Callable[[], None]] = [
     a_confirmed_path_takes_the_place_of_one_that_is_removed,
     as_much_is_reneged_on_as_had_migrated,
     a_burst_of_any_length_may_be_sent,
+    what_timed_out_on_two_paths_is_retransmitted_in_order,
+    gap_ack_blocks_may_come_in_any_order_and_overlap,
+    data_that_is_taken_back_opens_no_window,
     the_last_packet_of_a_full_send_buffer_is_sent,
     a_slow_path_is_sent_what_is_due_when_it_arrives,
     messages_a_little_larger_than_a_packet_are_not_held_back,
