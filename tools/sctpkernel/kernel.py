@@ -72,6 +72,9 @@ VARIANTS |= {
     f"{name}-gcov": replace(variant, patches=("tools/build/gcov.patch",), kept="net/sctp/*.gcno")
     for name, variant in VARIANTS.items()
     if variant.arch == "um"
+} | {
+    f"{name}-kcov": replace(VARIANTS[name], patches=("tools/build/kcov.patch",), kept="net/sctp/*.o")
+    for name in ("uml", "debug")
 }
 
 
@@ -256,7 +259,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="uml: User Mode Linux for the laboratory; kunit: the series' unit tests; "
         "trace: with tracepoints; debug: with the kernel's runtime checks of memory and locks; "
         "x86, x86-debug: the same for virtual machines; "
-        "*-gcov: with counters for each line of net/sctp (default: %(default)s)",
+        "*-gcov: with counters for each line of net/sctp; *-kcov: with edges of net/sctp that ran "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--patches",
