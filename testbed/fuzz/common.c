@@ -9,23 +9,74 @@
 
 #define NOTED_LINES	40
 #define NOTED_COLUMNS	400
+#define STREAMS		16
+#define STEP		0x9e3779b97f4a7c15ULL
+#define EDGES		"/proc/sctp_edges"
 
-static uint64_t state;
+static const char *name;	/* of the case */
+static struct {
+	uint64_t from, seed;
+} streams[STREAMS];
+static int all_streams, next_stream;
+static unsigned int own_part;
+static uint64_t state, drawn;
 static char noted[NOTED_LINES][NOTED_COLUMNS];
 static int noted_lines;
 
-void draw_start(uint64_t seed, unsigned int part)
+static uint64_t number(const char **at)
 {
-	state = (seed + 1) * 0x9e3779b97f4a7c15ULL + part * 0xd1342543de82ef95ULL;
-	for (int i = 0; i < 10; i++)
-		draw();
+	char *end;
+	uint64_t value = strtoull(*at, &end, 10);
+
+	errno = EINVAL;
+	if (end == *at)
+		die(name);
+	*at = end;
+	return value;
+}
+
+static void forget_edges(void)
+{
+	FILE *out = fopen(EDGES, "w");
+
+	if (out) {
+		fputs("forget", out);
+		fclose(out);
+	}
+}
+
+void fuzz_start(const char *text)
+{
+	const char *at = name = text;
+
+	streams[all_streams++].seed = number(&at);
+	while (*at) {
+		if (all_streams == STREAMS)
+			die("too many streams");
+		at += *at == '@';
+		streams[all_streams].from = number(&at);
+		at += *at == ':';
+		streams[all_streams++].seed = number(&at);
+	}
+	forget_edges();
+}
+
+void draw_start(unsigned int part)
+{
+	own_part = part;
+	drawn = 0;
+	next_stream = 0;
 }
 
 /* splitmix64 */
 uint32_t draw(void)
 {
-	uint64_t z = state += 0x9e3779b97f4a7c15ULL;
+	uint64_t z;
 
+	for (; next_stream < all_streams && streams[next_stream].from <= drawn; next_stream++)
+		state = (streams[next_stream].seed + 11 + drawn) * STEP + own_part * 0xd1342543de82ef95ULL;
+	drawn++;
+	z = state += STEP;
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
 	return (uint32_t)((z ^ (z >> 31)) >> 16);
@@ -91,18 +142,33 @@ void note_state(void)
 	}
 }
 
-int report(const char *file, uint64_t seed, const char *unit, uint64_t count, const char *outcome,
-	   const char *failure)
+/* Pairs of blocks that the kernel has noted, as the words of a string. */
+static void put_edges(FILE *out)
+{
+	FILE *in = fopen(EDGES, "r");
+
+	if (!in)
+		return;
+	fprintf(out, ", \"edges\": \"");
+	for (int c; (c = fgetc(in)) != EOF;)
+		fputc(c == '\n' ? ' ' : c, out);
+	fputc('"', out);
+	fclose(in);
+}
+
+int report(const char *file, const char *unit, uint64_t count, const char *outcome, const char *failure)
 {
 	FILE *out = fopen(file, "w");
 
 	if (!out)
 		die(file);
-	fprintf(out, "{\"seed\": %llu, \"%s\": %llu, \"outcome\": \"%s\", \"failure\": \"%s\", \"state\": [",
-		(unsigned long long)seed, unit, (unsigned long long)count, outcome, failure);
+	fprintf(out, "{\"seed\": \"%s\", \"%s\": %llu, \"outcome\": \"%s\", \"failure\": \"%s\", \"state\": [",
+		name, unit, (unsigned long long)count, outcome, failure);
 	for (int i = 0; i < noted_lines; i++)
 		fprintf(out, "%s\"%s\"", i ? ", " : "", noted[i]);
-	fprintf(out, "]}\n");
+	fprintf(out, "]");
+	put_edges(out);
+	fprintf(out, "}\n");
 	if (fclose(out))
 		die(file);
 	return *failure ? 1 : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* fuzz-local SEED OUT.json: a program that gets its socket options wrong while data flow.
+/* fuzz-local CASE OUT.json: a program that gets its socket options wrong while data flow.
  *
  * Both ends are sockets of this kernel, in two namespaces. Exit status: 0 the machine is as before, 1 something hangs,
  * 2 the fuzzer itself failed. Whether the kernel complained is for its log to say.
@@ -212,12 +212,12 @@ static void connect_all(void)
 }
 
 /* Ends by itself, by kill -9 of its parent, or with everything still open. */
-static _Noreturn void misbehave(uint64_t seed)
+static _Noreturn void misbehave(void)
 {
 	static char out[60000];
 	double until = now_s() + 2 + below(6);
 
-	draw_start(seed, 1);
+	draw_start(1);
 	sock = endpoint(true);
 	for (int n = (int)below(10); n; n--)
 		abuse();
@@ -256,18 +256,17 @@ int main(int argc, char **argv)
 {
 	const char *failure = "", *outcome = "done";
 	pid_t server, program, watcher;
-	uint64_t seed;
 
 	if (argc != 3) {
-		fprintf(stderr, "usage: fuzz-local SEED OUT.json\n");
+		fprintf(stderr, "usage: fuzz-local CASE OUT.json\n");
 		return 2;
 	}
-	seed = strtoull(argv[1], NULL, 10);
+	fuzz_start(argv[1]);
 	signal(SIGPIPE, SIG_IGN);
 	calls = mmap(NULL, sizeof(*calls), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (calls == MAP_FAILED)
 		die("mmap");
-	draw_start(seed, 0);
+	draw_start(0);
 	style = chance(50) ? SOCK_STREAM : SOCK_SEQPACKET;
 	own_namespace();
 	server = fork();
@@ -288,10 +287,10 @@ int main(int argc, char **argv)
 	join(server, true);
 	draw_settings();
 	sleep_s(1);
-	watcher = watch_start(seed);
+	watcher = watch_start();
 	program = fork();
 	if (!program)
-		misbehave(seed);
+		misbehave();
 	if (chance(30)) {
 		sleep_s(1 + below(3));
 		kill(program, SIGKILL);
@@ -307,5 +306,5 @@ int main(int argc, char **argv)
 	kill(server, SIGKILL);
 	if (!ended(server, LIMIT_S))
 		failure = "hang: the other end does not end";
-	return report(argv[2], seed, "calls", *calls, outcome, failure);
+	return report(argv[2], "calls", *calls, outcome, failure);
 }

@@ -418,11 +418,11 @@ static void stay_honest(void)
 	send_reply();
 }
 
-void peer_live(uint64_t seed)
+void peer_live(void)
 {
 	double start, last_init = 0, last_said = 0;
 
-	draw_start(seed, 2);
+	draw_start(2);
 	peer.lethal = chance(12);
 	peer.mild = chance(45);
 	peer.with_asconf = chance(40);

@@ -188,12 +188,12 @@ static const char *finish(void)
 	return "";
 }
 
-const char *victim_live(uint64_t seed)
+const char *victim_live(void)
 {
 	struct linger at_once = { 1, 0 };
 	const char *outcome;
 
-	draw_start(seed, 1);
+	draw_start(1);
 	if (!open_association())
 		outcome = "silent";
 	else if (!transfer())

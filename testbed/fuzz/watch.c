@@ -108,11 +108,11 @@ static int listener(void)
 	return fd;
 }
 
-static _Noreturn void watch(uint64_t seed)
+static _Noreturn void watch(void)
 {
 	int fd;
 
-	draw_start(seed, 5);
+	draw_start(5);
 	for (;;) {
 		fd = listener();
 		for (uint32_t rounds = 1 + below(50); rounds; rounds--) {
@@ -126,13 +126,13 @@ static _Noreturn void watch(uint64_t seed)
 	}
 }
 
-pid_t watch_start(uint64_t seed)
+pid_t watch_start(void)
 {
 	pid_t pid = fork();
 
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		watch(seed);
+		watch();
 	}
 	return pid;
 }

@@ -3,10 +3,9 @@
 #ifndef FUZZ_WATCH_H
 #define FUZZ_WATCH_H
 
-#include <stdint.h>
 #include <sys/types.h>
 
-pid_t watch_start(uint64_t seed);	/* in the caller's namespace; ends with its parent */
+pid_t watch_start(void);	/* in the caller's namespace; ends with its parent */
 void watch_end(pid_t pid);
 
 #endif

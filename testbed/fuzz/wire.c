@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* fuzz-wire SEED OUT.json: one association with a hostile peer, which behaves at the end.
+/* fuzz-wire CASE OUT.json: one association with a hostile peer, which behaves at the end.
  *
  * Needs namespaces of its own and ip, tc of iproute2. Exit status: 0 all arrived or the association ended for a reason,
  * 1 it hangs or lost messages, 2 the fuzzer itself failed.
@@ -17,11 +17,11 @@
 
 struct shared *shared;
 
-static void draw_shape(uint64_t seed)
+static void draw_shape(void)
 {
 	static const int addresses[] = { 1, 2, 3, 3, 3, 3, 3, 6, 8, 16, 64, ADDRESSES };
 
-	draw_start(seed, 0);
+	draw_start(0);
 	shared->addresses = addresses[below(12)];
 	shared->peer_connects = chance(50) || shared->addresses > 150;
 	shared->hostile_s = 2 + below(8);
@@ -29,7 +29,7 @@ static void draw_shape(uint64_t seed)
 }
 
 /* The peer waits in a namespace of its own until the paths are there. */
-static pid_t start_peer(uint64_t seed, int *go)
+static pid_t start_peer(int *go)
 {
 	int ready[2], paths[2];
 	char byte;
@@ -48,7 +48,7 @@ static pid_t start_peer(uint64_t seed, int *go)
 		if (system("for i in 0 1 2; do ip link set pB$i mtu 9000 arp off up || exit 1; done"))
 			_exit(2);
 		packet_sockets();
-		peer_live(seed);
+		peer_live();
 		_exit(0);
 	}
 	close(ready[1]);
@@ -87,32 +87,31 @@ int main(int argc, char **argv)
 {
 	char failure[100];
 	const char *outcome;
-	uint64_t seed;
 	pid_t pid, watcher;
 	int go;
 
 	if (argc != 3) {
-		fprintf(stderr, "usage: fuzz-wire SEED OUT.json\n");
+		fprintf(stderr, "usage: fuzz-wire CASE OUT.json\n");
 		return 2;
 	}
-	seed = strtoull(argv[1], NULL, 10);
+	fuzz_start(argv[1]);
 	signal(SIGPIPE, SIG_IGN);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		die("mmap");
 	own_namespace();
-	draw_shape(seed);
-	pid = start_peer(seed, &go);
+	draw_shape();
+	pid = start_peer(&go);
 	join(pid, false);
 	/* An INIT ACK with hundreds of addresses in its cookie: the peer puts no fragments together. */
 	if (shared->addresses > 60 && system("for i in 0 1 2; do ip link set vA$i mtu 9000 || exit 1; done"))
 		die("ip link set mtu");
 	if (write(go, "", 1) != 1)
 		die("the peer");
-	watcher = watch_start(seed);
-	outcome = check(victim_live(seed), failure, sizeof(failure));
+	watcher = watch_start();
+	outcome = check(victim_live(), failure, sizeof(failure));
 	watch_end(watcher);
 	shared->done = true;
 	waitpid(pid, NULL, 0);
-	return report(argv[2], seed, "packets", shared->packets, outcome, failure);
+	return report(argv[2], "packets", shared->packets, outcome, failure);
 }

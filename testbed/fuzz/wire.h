@@ -80,7 +80,7 @@ struct peer {
 
 extern struct peer peer;
 
-void peer_live(uint64_t seed);
+void peer_live(void);
 void peer_send_init(int address);
 /* NUMBER, or one after it that was never asked to be removed, -1 if there is none left: from an address that its
  * association has lost the peer would set up another one beside it.
@@ -94,6 +94,6 @@ void hostile_sack(struct packet *p);
 void hostile_packet(void);
 
 /* --- the program: victim.c --- */
-const char *victim_live(uint64_t seed);		/* how it ended */
+const char *victim_live(void);		/* how it ended */
 
 #endif

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -174,12 +175,16 @@ def add_shrink(shrink_parser: argparse.ArgumentParser) -> None:
 
 def add_fuzz(fuzz_parser: argparse.ArgumentParser) -> None:
     option = fuzz_parser.add_argument
-    option("--seed", type=whole(0), help="a single seed")
+    option("--seed", metavar="CASE", help="a single one; 17@40:991: from draw 40 on that of seed 991")
     option("--seeds", metavar="A-B", help="seeds A to B (default: 1-20)")
+    option("--cases", type=Path, metavar="FILE", help="those of a file like testbed/fuzz/corpus.txt first")
     option("--minutes", type=whole(1), help="run seeds from --seed (or 1) on for this time")
     option("--kernel", choices=FLAVOURS, default="patched")
     option("--build", choices=("debug", "uml"), default="debug", help="debug: the kernel with runtime checks")
     option("--local", action="store_true", help="a hostile program instead of a hostile peer")
+    option("--coverage", action="store_true", help="also say what of net/sctp ran")
+    option("--guided", action="store_true", help="the same; derive cases from those that reach more")
+    option("--keep", type=Path, metavar="FILE", help="then write few cases that run all of it, for --cases")
     option("--jobs", type=whole(1), default=1, help="parallel kernels (default: 1)")
     option("--out", type=Path, metavar="FILE", help="write a record of all seeds as JSON")
 
@@ -450,26 +455,48 @@ def check_machines(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def fuzz_kernel(options: argparse.Namespace) -> int:
-    import itertools
+def fuzz_cases(options: argparse.Namespace, program: str) -> Iterator[str]:
+    """Those that are asked for, before any are derived."""
+    from sctplab.stress import fuzz, guide
 
-    from sctplab.stress import fuzz
-
-    if options.seeds and (options.seed is not None or options.minutes):
+    if options.seeds and (options.seed or options.minutes):
         raise LabError("--seeds: got it with --seed or --minutes, expected one of them")
-    seeds = fuzz.seed_range(options.seeds or "1-20")
-    if options.seed is not None:
-        seeds = range(options.seed, options.seed + 1)
+    given = fuzz.corpus(program, options.cases) if options.cases else []
+    one = guide.text(guide.streams(options.seed)) if options.seed else ""
+    if options.minutes:
+        if "@" in one:
+            raise LabError(f"--minutes: got it with --seed {one}, expected a seed to start from")
+        return itertools.chain(given, map(str, itertools.count(int(one or 1))))
+    if one:
+        return iter([*given, one])
+    seeds = fuzz.seed_range(options.seeds or "1-20") if options.seeds or not given else range(0)
+    return iter([*given, *map(str, seeds)])
+
+
+def fuzz_kernel(options: argparse.Namespace) -> int:
+    from sctplab.stress import fuzz, guide
+
+    program = "fuzz-local" if options.local else "fuzz-wire"
+    counting = options.guided or options.coverage
+    if options.keep and not counting:
+        raise LabError("--keep: got it alone, expected --guided or --coverage with it")
+    guided = guide.Guide(fuzz_cases(options, program), options.guided)
     asked = fuzz.Asked(
-        "fuzz-local" if options.local else "fuzz-wire",
-        itertools.count(options.seed or 1) if options.minutes else seeds,
-        options.kernel,
-        options.build,
-        options.jobs,
-        options.minutes,
+        program, guided.cases(), options.kernel, options.build, options.jobs, options.minutes, counting
     )
-    records = fuzz.fuzz(asked, lambda one: print(fuzz.line(one), flush=True))
+
+    def tell(one: dict[str, Any]) -> None:
+        if counting:
+            guided.learn(one)
+        print(fuzz.line(one), flush=True)
+
+    records = fuzz.fuzz(asked, tell)
     found = fuzz.summary(asked, records)
+    if counting:
+        found["coverage"] = guided.record(fuzz.kernel(asked))
+        print(guide.line(found["coverage"]))
+    if options.keep:
+        options.keep.write_text(guide.page(program, found["coverage"]))
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         record.write(options.out, found)

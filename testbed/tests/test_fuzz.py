@@ -8,7 +8,7 @@ from sctplab.errors import LabError
 from sctplab.processes import Ended
 from sctplab.stress import fuzz
 
-GOOD = {"seed": 1, "packets": 5, "outcome": "done", "failure": "", "splats": [], "log": []}
+GOOD = {"seed": "1", "packets": 5, "outcome": "done", "failure": "", "splats": [], "log": []}
 
 
 def test_seed_range_has_both_ends() -> None:
@@ -22,7 +22,7 @@ def test_seed_range_refuses(word: str) -> None:
 
 
 def test_batches() -> None:
-    assert list(fuzz.batches(range(5), 2)) == [[0, 1], [2, 3], [4]]
+    assert list(fuzz.batches("abcde", 2)) == [["a", "b"], ["c", "d"], ["e"]]
 
 
 def test_corpus_names_seeds_of_both() -> None:
@@ -31,12 +31,14 @@ def test_corpus_names_seeds_of_both() -> None:
 
 
 def test_records_of_a_whole_boot() -> None:
-    assert fuzz.of_boot([1], [json.dumps(GOOD)], Ended(0, False, 1.0, "")) == [GOOD]
+    assert fuzz.of_boot(["1"], [json.dumps(GOOD)], Ended(0, False, 1.0, "")) == [GOOD]
 
 
 def test_the_missing_seed_is_guilty() -> None:
-    found = fuzz.of_boot([1, 2, 3], [json.dumps(GOOD), '{"seed": 2, "pa'], Ended(1, False, 1.0, "panic"))
-    assert [one["seed"] for one in found] == [1, 2]
+    found = fuzz.of_boot(
+        ["1", "2", "3"], [json.dumps(GOOD), '{"seed": "2", "pa'], Ended(1, False, 1.0, "panic")
+    )
+    assert [one["seed"] for one in found] == ["1", "2"]
     assert fuzz.wrong(found[1]) == "the kernel died, exit 1"
 
 
@@ -46,6 +48,6 @@ def test_a_splat_is_wrong() -> None:
 
 
 def test_summary() -> None:
-    bad = {**GOOD, "seed": 2, "failure": "hang"}
-    found = fuzz.summary(fuzz.Asked("fuzz-wire", [1, 2]), [GOOD, bad])
-    assert (found["packets"], found["failed"]) == (10, [2])
+    bad = {**GOOD, "seed": "2", "failure": "hang"}
+    found = fuzz.summary(fuzz.Asked("fuzz-wire", ["1", "2"]), [GOOD, bad])
+    assert (found["packets"], found["failed"]) == (10, ["2"])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Seeds of testbed/fuzz on kernels in virtual time: a hostile peer, or a hostile program.
 
-A seed has namespaces of its own and repeats alone. A boot takes several; those behind a crash get another.
+A seed may be several, whose streams of draws follow one another: see guide.py. It has namespaces of its own
+and repeats alone. A boot takes several; those behind a crash get another.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from typing import Any
 
 from sctplab.errors import LabError, RunError
 from sctplab.paths import AGENT, ROOT, SETUP
-from sctplab.place.uml import BUILD, boot, boot_environment
+from sctplab.place.uml import boot, boot_environment, built
 from sctplab.processes import Ended, Processes, last_line
 from sctplab.programs import made, missing, search_path
 from sctplab.spec.model import USUAL_BASE
+from sctplab.stress.guide import streams
 
 PER_BOOT = 5  # seeds
 WALL_S = {"uml": 20.0, "debug": 60.0}  # of a seed; more is a loop, in the kernel or in the fuzzer
@@ -33,14 +35,19 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Asked:
-    """SEEDS on a kernel; PROGRAM: fuzz-wire or fuzz-local. MINUTES: after them no other boot starts."""
+    """SEEDS on a kernel; PROGRAM: fuzz-wire or fuzz-local. MINUTES: after them no other boot starts.
+
+    EDGES: the kernel of this build that tells which edges of net/sctp ran. A boot has one seed then: the end of
+    another would count, and what it left behind would decide about packets.
+    """
 
     program: str
-    seeds: Iterable[int]
+    seeds: Iterable[str]
     kernel: str = "patched"
     build: str = "debug"
     jobs: int = 1
     minutes: float | None = None
+    edges: bool = False
 
 
 def seed_range(word: str) -> range:
@@ -51,10 +58,10 @@ def seed_range(word: str) -> range:
     return range(int(first), int(last) + 1)
 
 
-def corpus(program: str) -> list[int]:
-    """The seeds of corpus.txt for PROGRAM: lines `PROGRAM SEED why`."""
-    lines = (line.split() for line in CORPUS.read_text().splitlines() if not line.startswith("#"))
-    return [int(words[1]) for words in lines if words and words[0] == program]
+def corpus(program: str, file: Path = CORPUS) -> list[str]:
+    """The cases of FILE for PROGRAM: lines `PROGRAM CASE why`."""
+    lines = (line.split() for line in file.read_text().splitlines() if not line.startswith("#"))
+    return [words[1] for words in lines if words and words[0] == program]
 
 
 def programs() -> Path:
@@ -65,7 +72,7 @@ def programs() -> Path:
     return made("testbed/fuzz", "fuzz")
 
 
-def batches(seeds: Iterable[int], size: int = PER_BOOT) -> Iterator[list[int]]:
+def batches(seeds: Iterable[str], size: int = PER_BOOT) -> Iterator[list[str]]:
     left = iter(seeds)
     while batch := list(itertools.islice(left, size)):
         yield batch
@@ -76,7 +83,7 @@ def wrong(record: Record) -> str:
     return str(record.get("failure") or (record["splats"] or [""])[0])
 
 
-def of_boot(seeds: list[int], lines: list[str], ended: Ended) -> list[Record]:
+def of_boot(seeds: list[str], lines: list[str], ended: Ended) -> list[Record]:
     """The records of a boot; where one is missing, the kernel died or hung with that seed."""
     found: list[Record] = [json.loads(line) for line in lines if line.endswith("}")]
     if len(found) < len(seeds):
@@ -88,6 +95,11 @@ def of_boot(seeds: list[int], lines: list[str], ended: Ended) -> list[Record]:
     return found
 
 
+def kernel(asked: Asked) -> Path:
+    """Its folder, made when it is not in the cache."""
+    return built(USUAL_BASE, asked.kernel, asked.build + ("-kcov" if asked.edges else "")).folder
+
+
 class Fuzz:
     """What runs share: the kernel, the programs, the clock."""
 
@@ -95,16 +107,14 @@ class Fuzz:
         self.asked = asked
         self.processes = processes
         self.program = programs() / asked.program
-        words = ["--base", USUAL_BASE, "--flavour", asked.kernel, "--variant", asked.build]
-        folder = last_line([str(BUILD), *words], f"tools/build/kernel {' '.join(words)}")
-        self.linux = str(Path(folder) / "linux")
+        self.linux = str(kernel(asked) / "linux")
         self.iproute2 = last_line([str(SETUP), "--iproute2"], "tools/setup --iproute2") + "/sbin"
         self.until = time.monotonic() + asked.minutes * 60 if asked.minutes else None
 
     def over(self) -> bool:
         return self.until is not None and time.monotonic() > self.until
 
-    def boot(self, seeds: list[int]) -> list[Record]:
+    def boot(self, seeds: list[str]) -> list[Record]:
         """One kernel for SEEDS; those behind a crash are done in a further one."""
         if self.over():
             return []
@@ -127,7 +137,7 @@ def fuzz(asked: Asked, tell: Callable[[Record], None]) -> list[Record]:
     processes = Processes()
     shared = Fuzz(asked, processes)
     lock = threading.Lock()
-    todo = batches(asked.seeds)
+    todo = batches(asked.seeds, 1 if asked.edges else PER_BOOT)
     records: list[Record] = []
 
     def work() -> None:
@@ -148,13 +158,14 @@ def fuzz(asked: Asked, tell: Callable[[Record], None]) -> list[Record]:
                 one.result()
     finally:
         processes.stop()
-    return sorted(records, key=lambda one: one["seed"])
+    return sorted(records, key=lambda one: streams(one["seed"]))
 
 
 def line(record: Record) -> str:
     count = record.get("packets", record.get("calls", 0))
     said = wrong(record)
-    return f"seed {record['seed']}: {record['outcome']}, {count}" + (f": {said}" if said else "")
+    new = f", {record['new']} new edges" if record.get("new") else ""
+    return f"seed {record['seed']}: {record['outcome']}, {count}{new}" + (f": {said}" if said else "")
 
 
 def summary(asked: Asked, records: list[Record]) -> Record:
