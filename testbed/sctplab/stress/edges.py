@@ -104,9 +104,9 @@ class Reached:
     number: dict[str, int] = field(default_factory=dict)
     all: int = 0
 
-    def mask(self, words: str) -> int:
+    def mask(self, words: Iterable[str]) -> int:
         """WORDS: from:to, in hexadecimal digits."""
-        bits = {self.number.setdefault(word, len(self.number)) for word in words.split()}
+        bits = {self.number.setdefault(word, len(self.number)) for word in words}
         return sum(1 << bit for bit in bits)
 
     def add(self, mask: int) -> int:

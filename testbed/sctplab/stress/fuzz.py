@@ -37,8 +37,8 @@ Record = dict[str, Any]
 class Asked:
     """SEEDS on a kernel; PROGRAM: fuzz-wire or fuzz-local. MINUTES: after them no other boot starts.
 
-    EDGES: the kernel of this build that tells which edges of net/sctp ran. A boot has one seed then: the end of
-    another would count, and what it left behind would decide about packets.
+    EDGES: the kernel of this build that tells which edges of net/sctp ran. A boot has one seed then: the end
+    of another would count, and what it left behind would decide about packets.
     """
 
     program: str

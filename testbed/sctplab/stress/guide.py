@@ -2,7 +2,8 @@
 """Cases of a fuzzer that are chosen by what those before have reached in net/sctp.
 
 A case is a text, which testbed/fuzz/common.h defines: a seed, and other seeds whose streams of draws take its
-place from a draw on. A case that reached an edge before all others is kept, and others are derived from it.
+place from a draw on. A case that reached an edge before all others is kept. Others are derived from those
+with edges that few reach.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from sctplab.errors import LabError
 from sctplab.stress import edges
 
 STREAMS = 16  # of a case at most, as in testbed/fuzz/common.c
-DRAW_BITS = 16  # another stream begins at a draw below 2**this
-SPAN_BITS = 8  # and may end less than 2**this draws later
+DRAW_BITS = 8  # another stream begins at a draw below 2**this; the first ones decide about settings
+RARE = 2  # an edge that at most so many cases reach
 SEED_BITS = 32
 TEXT = re.compile(r"\d+(@\d+:\d+)*")
 EVERY = 20  # cases between two points of the record
@@ -46,14 +47,10 @@ def text(case: Streams) -> str:
 
 
 def derived(parent: Streams, rng: random.Random) -> Streams:
-    """PARENT up to a draw; then another stream, for ever or for a few draws."""
+    """PARENT up to a draw, then another stream."""
     at = int(2 ** rng.uniform(0, DRAW_BITS))
-    made = [one for one in parent if one[0] < at] + [(at, rng.getrandbits(SEED_BITS))]
-    if rng.random() < 0.5:
-        end = at + int(2 ** rng.uniform(0, SPAN_BITS))
-        *_, (_, again) = (one for one in parent if one[0] <= end)
-        made += [(end, again), *(one for one in parent if one[0] > end)]
-    return made
+    before = [one for one in parent if one[0] < at]
+    return [*before[: STREAMS - 1], (at, rng.getrandbits(SEED_BITS))]
 
 
 @dataclass
@@ -65,6 +62,8 @@ class Guide:
     rng: random.Random = field(default_factory=lambda: random.Random(1))
     reached: edges.Reached = field(default_factory=edges.Reached)
     kept: dict[str, int] = field(default_factory=dict)  # case -> its edges
+    count: Counter[str] = field(default_factory=Counter)  # edge -> cases that reached it
+    first: dict[str, str] = field(default_factory=dict)  # edge -> the first of them
     growth: list[tuple[int, int, int]] = field(default_factory=list)  # cases, blocks, edges
     learnt: int = 0
 
@@ -72,15 +71,18 @@ class Guide:
         """Every other one is fresh."""
         for case in self.fresh:
             yield case
-            parents = [streams(one) for one in self.kept]
-            parents = [one for one in parents if len(one) + 2 <= STREAMS]
-            if self.derive and parents:
-                yield text(derived(self.rng.choice(parents), self.rng))
+            rare = [edge for edge, count in self.count.items() if count <= RARE] if self.derive else []
+            if rare:
+                yield text(derived(streams(self.first[self.rng.choice(rare)]), self.rng))
 
     def learn(self, record: dict[str, Any]) -> None:
         """Take a record's edges, and put their number in their place; those of a crash are unknown."""
-        mask = self.reached.mask(record.pop("edges", ""))
-        record["edges"], record["new"] = mask.bit_count(), self.reached.add(mask)
+        words = record.pop("edges", "").split()
+        mask = self.reached.mask(words)
+        record["edges"], record["new"] = len(words), self.reached.add(mask)
+        self.count.update(words)
+        for word in words:
+            self.first.setdefault(word, record["seed"])
         if record["new"]:
             self.kept[record["seed"]] = mask
         self.learnt += 1
