@@ -123,7 +123,7 @@ class Fuzz:
             plan = {"path": self.iproute2, "program": str(self.program), "seeds": seeds}
             (folder / "plan.json").write_text(json.dumps(plan))
             argv = boot(self.linux, name, 1, True, AGENT / "fuzz.py")
-            wall_s = WALL_S[self.asked.build] * len(seeds)
+            wall_s = WALL_S[self.asked.build] * (PER_BOOT if self.asked.edges else len(seeds))
             ended = self.processes.run(argv, boot_environment(folder), folder, wall_s)
             file = folder / "records.jsonl"
             lines = file.read_text(errors="replace").splitlines() if file.exists() else []
@@ -152,12 +152,12 @@ def fuzz(asked: Asked, tell: Callable[[Record], None]) -> list[Record]:
                 for one in found:
                     tell(one)
 
-    try:
-        with ThreadPoolExecutor(asked.jobs) as pool:
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        try:
             for one in [pool.submit(work) for _ in range(asked.jobs)]:
                 one.result()
-    finally:
-        processes.stop()
+        finally:
+            processes.stop()  # before the pool waits for all of them
     return sorted(records, key=lambda one: streams(one["seed"]))
 
 
