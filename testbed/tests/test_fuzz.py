@@ -6,7 +6,7 @@ import json
 import pytest
 from sctplab.errors import LabError
 from sctplab.processes import Ended
-from sctplab.stress import fuzz
+from sctplab.stress import fuzz, guide
 
 GOOD = {"seed": "1", "packets": 5, "outcome": "done", "failure": "", "splats": [], "log": []}
 
@@ -28,6 +28,13 @@ def test_batches() -> None:
 def test_corpus_names_seeds_of_both() -> None:
     assert fuzz.corpus("fuzz-wire")
     assert fuzz.corpus("fuzz-local")
+
+
+@pytest.mark.parametrize("program", ["fuzz-wire", "fuzz-local"])
+def test_cases_that_reach_most_can_be_read(program: str) -> None:
+    cases = fuzz.corpus(program, fuzz.CORPUS.with_name("reached.txt"))
+    assert cases
+    assert cases == [guide.text(guide.streams(one)) for one in cases]
 
 
 def test_records_of_a_whole_boot() -> None:
