@@ -16,6 +16,7 @@ SYMBOL TABLE:
 0000000000000000 l     F .text\t0000000000000020 helper
 0000000000000020 g     F .text\t0000000000000030 sctp_outq_flush
 0000000000000000 l     F .text.unlikely\t0000000000000010 sctp_outq_flush.cold
+0000000000000000 l     F .text.startup	0000000000000010 _sub_I_65535_1
 0000000000000000 l     F .init.text\t0000000000000010 sctp_init
 0000000000000000         *UND*\t0000000000000000 __sanitizer_cov_trace_pc
 
@@ -27,6 +28,10 @@ OFFSET           TYPE              VALUE
 000000000000002a R_X86_64_PLT32    kfree-0x0000000000000004
 
 RELOCATION RECORDS FOR [.text.unlikely]:
+OFFSET           TYPE              VALUE
+0000000000000001 R_X86_64_PLT32    __sanitizer_cov_trace_pc-0x0000000000000004
+
+RELOCATION RECORDS FOR [.text.startup]:
 OFFSET           TYPE              VALUE
 0000000000000001 R_X86_64_PLT32    __sanitizer_cov_trace_pc-0x0000000000000004
 

@@ -20,6 +20,7 @@ from sctplab.errors import RunError
 COUNTER = "__sanitizer_cov_trace_pc"
 AFTER = 4  # bytes from where a call has its target to the next instruction
 OWN = "multipath*"
+SECTIONS = (".text", ".text.unlikely")  # the others run at the start or the end of the kernel only
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,9 @@ def symbols(lines: Iterable[str]) -> dict[str, int]:
 
 
 def placed(file: str, found: ObjectFile, known: dict[str, int]) -> Iterator[tuple[int, Place]]:
-    """The blocks of an object file at the kernel's addresses, without those that run at its start only."""
+    """The blocks of an object file at the kernel's addresses, without those of its start and end."""
     for section, offsets in found.blocks.items():
-        if not section.startswith(".text"):
+        if section not in SECTIONS:
             continue
         functions = sorted(found.functions[section])
         start = next(known[name] - offset for offset, name in functions if name in known)
