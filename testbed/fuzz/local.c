@@ -75,12 +75,12 @@ static void read_some(int fd)
 		;
 }
 
-/* The other end: takes all, sends a little. */
-static _Noreturn void serve(void)
+/* The other end: takes all, sends a little. Tells READY when it listens. */
+static _Noreturn void serve(int ready)
 {
 	int listener = endpoint(false), fd = style == SOCK_STREAM ? -1 : listener;
 
-	if (listen(listener, 5))
+	if (listen(listener, 5) || write(ready, "", 1) != 1)
 		die("listen");
 	for (;;) {
 		if (fd < 0 && (fd = accept(listener, NULL, NULL)) >= 0)
@@ -256,6 +256,8 @@ int main(int argc, char **argv)
 {
 	const char *failure = "", *outcome = "done";
 	pid_t server, program, watcher;
+	int ready[2], paths[2];
+	char byte;
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: fuzz-local CASE OUT.json\n");
@@ -269,10 +271,17 @@ int main(int argc, char **argv)
 	draw_start(0);
 	style = chance(50) ? SOCK_STREAM : SOCK_SEQPACKET;
 	own_namespace();
+	/* Who waits sleeps first, and then for the other end if that is slower: in virtual time it never is. */
+	if (pipe(ready) || pipe(paths))
+		die("pipe");
 	server = fork();
 	if (!server) {
 		own_namespace();
-		sleep_s(0.5);	/* until the paths are there */
+		if (write(ready[1], "", 1) != 1)
+			_exit(2);
+		sleep_s(0.5);
+		if (read(paths[0], &byte, 1) != 1)
+			_exit(2);
 		for (int i = 0; i < PATHS; i++) {
 			char command[160];
 
@@ -281,12 +290,19 @@ int main(int argc, char **argv)
 			if (system(command))
 				_exit(2);
 		}
-		serve();
+		serve(ready[1]);
 	}
+	close(ready[1]);
 	sleep_s(0.2);
+	if (read(ready[0], &byte, 1) != 1)
+		die("the other end's namespace");
 	join(server, true);
+	if (write(paths[1], "", 1) != 1)
+		die("the other end's paths");
 	draw_settings();
 	sleep_s(1);
+	if (read(ready[0], &byte, 1) != 1)
+		die("the other end");
 	watcher = watch_start();
 	program = fork();
 	if (!program)
