@@ -64,6 +64,9 @@ VARIANTS = {
     "debug": Variant((*UML, DEBUG)),
     "x86": Variant(X86, *MACHINE),
     "x86-debug": Variant((*X86, DEBUG, "tools/build/debug-x86.fragment"), *MACHINE),
+    "x86-kcsan": Variant(
+        (*X86, "tools/build/kcsan-x86.fragment"), *MACHINE, patches=("tools/build/kcsan.patch",)
+    ),
 }
 # Environment. KERNELS: a folder of kernels BASE-FLAVOUR-VARIANT, taken instead of any built here.
 KERNELS = "SCTPMP_KERNELS"
@@ -258,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default="uml",
         help="uml: User Mode Linux for the laboratory; kunit: the series' unit tests; "
         "trace: with tracepoints; debug: with the kernel's runtime checks of memory and locks; "
-        "x86, x86-debug: the same for virtual machines; "
+        "x86, x86-debug: the same for virtual machines; x86-kcsan: for them, with reports of data races; "
         "*-gcov: with counters for each line of net/sctp; *-kcov: with edges of net/sctp that ran "
         "(default: %(default)s)",
     )
