@@ -95,6 +95,9 @@ def parser() -> argparse.ArgumentParser:
     add_fuzz(
         add(commands, "fuzz", fuzz_kernel, "fuzz the kernel by a hostile peer or program, drawn from seeds")
     )
+    add_races(
+        add(commands, "races", find_races, "look for data races and the like on several processors at once")
+    )
     add_cost(
         add(commands, "cost", count_cost, "count instructions and cycles of a packet, a SACK and a transfer")
     )
@@ -187,6 +190,18 @@ def add_fuzz(fuzz_parser: argparse.ArgumentParser) -> None:
     option("--keep", type=Path, metavar="FILE", help="then write few cases that run all of it, for --cases")
     option("--jobs", type=whole(1), default=1, help="parallel kernels (default: 1)")
     option("--out", type=Path, metavar="FILE", help="write a record of all seeds as JSON")
+
+
+def add_races(races_parser: argparse.ArgumentParser) -> None:
+    option = races_parser.add_argument
+    option("--build", choices=("kcsan", "debug"), default="kcsan", help="data races, or all other checks")
+    option("--kernel", choices=FLAVOURS, default="patched")
+    option("--cpus", type=whole(2), default=4, help="processors of the machine (default: 4)")
+    option("--seeds", metavar="A-B", default="1-200", help="seeds of each kind (default: %(default)s)")
+    option("--minutes", type=whole(1), default=30, help="stop after this time (default: %(default)s)")
+    option("--jobs", type=whole(1), default=8, help="seeds at a time (default: %(default)s)")
+    option("--baseline", type=Path, metavar="FILE", help="record of the stock kernel: its reports are known")
+    option("--out", type=Path, metavar="FILE", help="write a record of all reports as JSON")
 
 
 def add_cost(cost_parser: argparse.ArgumentParser) -> None:
@@ -503,6 +518,27 @@ def fuzz_kernel(options: argparse.Namespace) -> int:
     failed = found["failed"]
     print(f"{len(records)} seeds, {found['packets'] + found['calls']} packets or calls, {len(failed)} failed")
     return 1 if failed else 0
+
+
+def find_races(options: argparse.Namespace) -> int:
+    import json
+
+    from sctplab.stress import fuzz, races
+
+    asked = races.Asked(
+        options.build,
+        options.kernel,
+        options.cpus,
+        fuzz.seed_range(options.seeds),
+        options.minutes,
+        options.jobs,
+    )
+    baseline = json.loads(options.baseline.read_text()) if options.baseline else {"reports": []}
+    found = races.races(asked, races.titles(baseline))
+    if options.out:
+        record.write(options.out, found)
+    print("\n".join(races.table(found)))
+    return 1 if races.guilty(found) or found["end"] != "whole" else 0
 
 
 def count_cost(options: argparse.Namespace) -> int:
