@@ -51,8 +51,12 @@ static void draw_options(int fd)
 	if (chance(60))
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
 	if (chance(30)) {
+		struct sctp_assoc_value interleaving = { .assoc_value = 1 };
+
 		one = 2;
 		setsockopt(fd, IPPROTO_SCTP, SCTP_FRAGMENT_INTERLEAVE, &one, sizeof(one));
+		/* Taken where net.sctp.intl_enable is set, too: then the association may use I-DATA. */
+		setsockopt(fd, IPPROTO_SCTP, SCTP_INTERLEAVING_SUPPORTED, &interleaving, sizeof(interleaving));
 	}
 }
 
