@@ -640,7 +640,7 @@ def a_burst_of_any_length_may_be_sent() -> None:
 
 
 def retransmitted_in_order() -> list[int]:
-    """Six messages over two paths by turns, all lost: as they are sent once more, each acknowledged at once."""
+    """Six messages over two paths by turns, all lost, as they are sent once more and acknowledged at once."""
     peer = Peer()
     done = measured(peer)
     for number in range(6):
@@ -664,7 +664,7 @@ def what_timed_out_on_two_paths_is_retransmitted_in_order() -> None:
 
 
 def missing_after(blocks: Sequence[tuple[int, int]], **settings: str) -> list[int]:
-    """Messages of eight that are retransmitted by timeouts, the first arrives then; BLOCKS count from 1, too."""
+    """Messages of eight that timeouts retransmit, the first of which arrives; all count from 1."""
     peer = Peer(**settings)
     done = served(peer, measured(peer), 60)
     peer.say(8)
