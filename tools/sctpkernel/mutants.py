@@ -29,18 +29,19 @@ _DECLARES = re.compile(
 
 @dataclass(frozen=True)
 class Mutant:
-    """FILE has NEW in place of OLD in line NUMBER, by the operator KIND."""
+    """FILE has NEW in place of OLD in line NUMBER, by the operator KIND; WITHIN: the text of the function."""
 
     file: str
     number: int
     kind: str
     old: str
     new: str
+    within: str = ""  # with an empty line before the one with the fault
 
     @property
     def key(self) -> str:
-        """Of its content: another line above it changes nothing."""
-        text = "\0".join((self.file, self.kind, self.old, self.new, str(self.number)))
+        """Of the function with the fault: what changes elsewhere changes nothing."""
+        text = "\0".join((self.file, self.kind, self.old, self.new, self.within))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
@@ -94,29 +95,31 @@ def faults(line: str) -> Iterator[tuple[str, int, int, str]]:
         yield "drop", begin, len(line), ";"
 
 
-def functions(lines: list[str]) -> set[int]:
-    """Indices of the lines of functions, as kernel code is laid out: between { and } at the left."""
-    inside, found = False, set()
+def functions(lines: list[str]) -> Iterator[range]:
+    """Indices of the lines of each function, as kernel code is laid out: between { and } at the left."""
+    begin = 0
     for index, line in enumerate(lines):
         if line == "{":
-            inside = True
-        elif line.startswith("}"):
-            inside = False
-        elif inside:
-            found.add(index)
-    return found
+            begin = index + 1
+        elif line.startswith("}") and begin:
+            yield range(begin, index)
+            begin = 0
 
 
 def mutants(file: str, text: str, only: set[int] | None = None) -> list[Mutant]:
     """All faults of a source. ONLY: in lines with these numbers, from 1."""
     lines, found = code(text), []
     whole = text.splitlines()
-    for index in sorted(functions(lines)):
-        if only is not None and index + 1 not in only:
-            continue
-        for kind, begin, end, instead in faults(lines[index]):
+    for function in functions(lines):
+        for index in function:
+            if only is not None and index + 1 not in only:
+                continue
             line = whole[index]
-            found.append(Mutant(file, index + 1, kind, line, line[:begin] + instead + line[end:]))
+            within = "\n".join((*whole[function.start : index], "", *whole[index : function.stop]))
+            found += [
+                Mutant(file, index + 1, kind, line, line[:begin] + instead + line[end:], within)
+                for kind, begin, end, instead in faults(lines[index])
+            ]
     return found
 
 

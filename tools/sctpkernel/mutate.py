@@ -5,7 +5,8 @@ A mutant is a line of net/sctp/multipath*.c, or one the series adds to another f
 fault (mutants.py). A mutant whose object files are those of the series is none. The unit tests run first, on
 their kernel, then a short list of kernel tests on the laboratory's, until one fails. Without a fault all of
 them have to pass. A record in the cache has what came of each mutant, so that a second run goes on where the
-first was.
+first was. A verdict holds for as long as the function with the fault stays what it is, whatever else the
+series changes, so the next series has it, too; --again tries those anew that no test had noticed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import argparse
 import hashlib
 import json
 import os
-import random
 import shutil
 import subprocess
 import tempfile
@@ -22,7 +22,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -170,20 +169,27 @@ def first_failure(python: str, kernels: str, base: str, tests: Sequence[str]) ->
     return failed[0].split()[1]
 
 
-def record_of(every_step: Sequence[Inputs]) -> Path:
-    """The file with what came of mutants of these kernels under these tests."""
-    text = json.dumps([[inputs.key for inputs in every_step], STEPS])
+def record_of(base: str) -> Path:
+    """The file with what came of mutants on a base under these tests."""
+    text = json.dumps([base, STEPS])
     return cache_root() / "mutants" / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
 
 
-def load(path: Path) -> dict[str, tuple[Mutant, str]]:
-    """Key -> mutant and what came of it."""
-    found = {}
-    for text in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-        line = json.loads(text)
-        mutant = Mutant(**line["mutant"])
-        found[mutant.key] = (mutant, line["verdict"])
-    return found
+def load(path: Path) -> dict[str, str]:
+    """Key of a mutant -> what came of it."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return {one["key"]: one["verdict"] for one in map(json.loads, lines)}
+
+
+def note(path: Path, key: str, verdict: str, diff: Sequence[str] = ()) -> None:
+    """Add a line to the record; DIFF is for who reads it."""
+    with path.open("a", encoding="utf-8") as out:
+        out.write(json.dumps({"key": key, "verdict": verdict, "diff": [*diff]}) + "\n")
+
+
+def draw(every: Iterable[Mutant], number: int, seed: int) -> list[Mutant]:
+    """So many at random, of which a change to one function replaces few."""
+    return sorted(every, key=lambda one: hashlib.sha256(f"{seed} {one.key}".encode()).digest())[:number]
 
 
 def table(results: Iterable[tuple[Mutant, str]]) -> list[tuple[str, ...]]:
@@ -257,28 +263,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     python = setup.stdout.strip()
     started = time.monotonic()
     with locked(cache_root() / "lock" / f"mutants-{options.base}.lock"):
-        record = record_of(every_step)
+        record = record_of(options.base)
         builders = [Builder(inputs) for inputs in every_step]
-        if not record.is_file():
+        record.parent.mkdir(exist_ok=True)
+        known = load(record)
+        series = " ".join(inputs.key for inputs in every_step)
+        if series not in known:
             for builder in builders:
                 if failed := builder.first_failure(python):
                     raise Problem(f"{failed} fails without a fault: fix that first", FAILED)
-            record.parent.mkdir(exist_ok=True)
-            record.touch()
+            note(record, series, "passes")
         every = candidates(builders[0])
-        drawn = random.Random(options.seed).sample(every, min(options.count, len(every)))
-        known = load(record)
+        drawn = draw(every, options.count, options.seed)
         for number, mutant in enumerate(drawn, 1):
             if options.minutes and time.monotonic() - started > 60 * options.minutes:
                 break
-            if mutant.key not in known or (options.again and known[mutant.key][1] == SURVIVED):
-                verdict = judge(builders, mutant, python)
-                known[mutant.key] = (mutant, verdict)
-                with record.open("a", encoding="utf-8") as out:
-                    out.write(json.dumps({"mutant": asdict(mutant), "verdict": verdict}) + "\n")
-            verdict = known[mutant.key][1]
-            warn(f"{number} of {len(drawn)}: {mutant.file}:{mutant.number} {mutant.kind}: {verdict}")
-    results = [known[mutant.key] for mutant in drawn if mutant.key in known]
+            if mutant.key not in known or (options.again and known[mutant.key] == SURVIVED):
+                known[mutant.key] = judge(builders, mutant, python)
+                note(record, mutant.key, known[mutant.key], mutant.diff)
+            warn(
+                f"{number} of {len(drawn)}: {mutant.file}:{mutant.number} {mutant.kind}: {known[mutant.key]}"
+            )
+    results = [(mutant, known[mutant.key]) for mutant in drawn if mutant.key in known]
     print("\n".join([*grid(table(results)), "", *survivors(results)]))
     if options.write:
         command = f"tools/mutate --count {options.count} --seed {options.seed}"

@@ -82,6 +82,30 @@ def test_hooks_are_the_lines_that_the_series_adds() -> None:
     assert {one.number for one in mutants("f.c", SOURCE, lines)} == lines
 
 
+def test_a_verdict_holds_until_the_function_changes() -> None:
+    keys = {one.key for one in mutants("f.c", SOURCE)}
+    assert len(keys) == len(mutants("f.c", SOURCE))
+    above = SOURCE.replace("static int limit = 3;", "static int limit = 3;\nstatic int most = 4;")
+    assert {one.key for one in mutants("f.c", above)} == keys
+    inside = SOURCE.replace("int i = 0;", "int i = 2;")
+    assert not {one.key for one in mutants("f.c", inside)} & keys
+
+
+def test_a_change_elsewhere_draws_the_same_mutants() -> None:
+    every = mutants("f.c", SOURCE)
+    whole = mutate.draw(every, len(every), 1)
+    fewer = [one for one in every if one.number != 22]
+    assert mutate.draw(fewer, 9, 1) == [one for one in whole if one in fewer][:9]
+    assert whole != mutate.draw(every, len(every), 2)
+
+
+def test_the_record_is_read_again(tmp_path: Path) -> None:
+    (mutant, *_) = mutants("f.c", SOURCE)
+    mutate.note(tmp_path / "record", mutant.key, mutate.SURVIVED, mutant.diff)
+    assert mutate.load(tmp_path / "record") == {mutant.key: mutate.SURVIVED}
+    assert mutate.load(tmp_path / "none") == {}
+
+
 def test_the_table_counts_by_what_noticed_them() -> None:
     unit, other = f"{mutate.UNIT_TESTS}::test_case[a]", "testbed/tests/kernel/test_failover.py::test_a"
     verdicts = (unit, other, mutate.SURVIVED, mutate.SAME, mutate.BROKEN)
