@@ -2,11 +2,12 @@
 """tools/mutate: whether the tests notice small faults put into the series, one at a time.
 
 A mutant is a line of net/sctp/multipath*.c, or one the series adds to another file of net/sctp, with one
-fault (mutants.py). A mutant whose object files are those of the series is none. The unit tests run first, on
-their kernel, then a short list of kernel tests on the laboratory's, until one fails. Without a fault all of
-them have to pass. A record in the cache has what came of each mutant, so that a second run goes on where the
-first was. A verdict holds for as long as the function with the fault stays what it is, whatever else the
-series changes, so the next series has it, too; --again tries those anew that no test had noticed.
+fault (mutants.py). One kernel has all that were drawn (schemata.py). For each, the tests that run its line
+(reached.py) go on until one fails, the quickest first, as many as take BUDGET_S. A mutant that survives and
+whose object file is that of the series is none. A record in the cache has what came of each mutant, so that a
+second run goes on where the first was. A verdict holds for as long as the function with the fault stays what
+it is, whatever else the series changes, so the next series has it, too; --again tries those anew that no test
+had noticed.
 """
 
 from __future__ import annotations
@@ -14,49 +15,62 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
-import shutil
 import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 
 from sctpkernel.bases import find_base
 from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
-from sctpkernel.kernel import BUILD_GB, KERNELS, VARIANTS, Inputs, configure, gather, sibling
+from sctpkernel.kernel import BUILD_GB, VARIANTS, Inputs, configure, gather, sibling
 from sctpkernel.make import begin_log, make
 from sctpkernel.mutants import Mutant, added, mutants
 from sctpkernel.page import COVERAGE, grid, put
-from sctpkernel.paths import ROOT, cache_root, locked, need_space
+from sctpkernel.paths import cache_root, locked, need_space
+from sctpkernel.reached import Reached, load, measure, run, stand_in
+from sctpkernel.schemata import BROKEN as BROKEN_LINE
+from sctpkernel.schemata import DEFINED, PARAMETER, chosen
 from sctpkernel.source import patched_tree, unpacked
 
 UNIT_TESTS = "testbed/tests/kernel/test_kunit.py"
-# Few and quick ones of each topic; the fastest first.
-TESTS = tuple(
-    f"testbed/tests/kernel/test_{name}.py"
-    for name in (
-        "policies",
-        "path_mtu",
-        "silent_paths",
-        "failover",
-        "cmt_receiver",
-        "cmt_sender",
-        "cmt_association",
-    )
+# Of each topic, those that take no longer than needed.
+TESTS = (
+    UNIT_TESTS,
+    *(
+        f"testbed/tests/kernel/test_{name}.py"
+        for name in (
+            "packets",
+            "settings",
+            "policies",
+            "path_mtu",
+            "silent_paths",
+            "failover",
+            "redundant",
+            "cmt_receiver",
+            "cmt_sender",
+            "cmt_association",
+            "cmt_ahead",
+            "cmt_windows",
+            "caro_timeouts",
+        )
+    ),
 )
-STEPS = {"kunit": (UNIT_TESTS,), "uml": TESTS}  # variant of the kernel -> what runs on it
-TEST_S = 1800.0  # of one step; a test has its own limits
+KINDS = ("kunit", "uml")  # of the kernels that the tests need
+BUDGET_S = 120.0  # of the tests of one mutant, measured without a fault
+LIMIT_S = 1800.0  # of a mutant in all; a test has its own limits
 SAME, BROKEN, SURVIVED = "same object code", "does not build", "survived"
 TREE = Path("net/sctp")
-TITLE = "building a mutant"
+HOME = "net/sctp/protocol.c"  # of the kernel's parameter
+TITLE = "building mutants"
 
 
 class Builder:
-    """A build tree of its own, in which one file at a time differs from the series."""
+    """A build tree of its own: of the series, for a while with faults."""
 
     def __init__(self, inputs: Inputs) -> None:
         self.inputs = inputs
@@ -64,50 +78,65 @@ class Builder:
         self.log = cache_root() / "log" / f"{name}.log"
         self.source = unpacked(find_base(inputs.base))
         need_space(cache_root(), BUILD_GB, "a build tree of mutants")
-        begin_log(self.log, f"building the series without a fault ({inputs.variant})")
+        begin_log(self.log, f"{TITLE} ({inputs.variant})")
         with sibling(inputs) as like:
             patches = [*inputs.testbed, *inputs.series]
             self.tree = patched_tree(self.source, patches, cache_root() / "build" / name, like)
         configure(self.tree, inputs, self.log, TITLE)
-        self.make("linux")
-        self.objects = self.hashes()
 
     def make(self, target: str) -> None:
         make(self.tree, [target], self.log, TITLE, {"ARCH": VARIANTS[self.inputs.variant].arch})
 
-    def hashes(self) -> dict[str, str]:
-        return {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in (self.tree / TREE).glob("*.o")
-        }
-
-    def write(self, file: str, text: str) -> None:
-        """Replace a file of the tree, which may be a link to the source's."""
-        target = self.tree / file
-        temporary = target.with_name(f".{target.name}.new")
-        temporary.write_text(text, encoding="utf-8")
-        temporary.rename(target)
-
-    def first_failure(self, python: str) -> str:
-        """The test of this variant that fails first on the kernel that is built, "" for none."""
-        inputs = self.inputs
-        with tempfile.TemporaryDirectory(prefix="mutant-") as name:
-            folder = Path(name, f"{inputs.base}-{inputs.flavour}-{inputs.variant}")
-            folder.mkdir()
-            shutil.copy(self.tree / "linux", folder)
-            shutil.copy(self.tree / ".config", folder / "config")
-            (folder / "info.json").write_text(json.dumps(inputs.info()))
-            return first_failure(python, name, inputs.base, STEPS[inputs.variant])
+    def text(self, file: str) -> str:
+        return (self.tree / file).read_text(encoding="utf-8")
 
     @contextmanager
-    def fault(self, mutant: Mutant) -> Iterator[None]:
-        """The tree has it while the block runs."""
-        text = (self.tree / mutant.file).read_text(encoding="utf-8")
-        self.write(mutant.file, mutant.put(text))
+    def instead(self, files: Mapping[str, str]) -> Iterator[None]:
+        """Files of the tree, which may be links to the source's, have another text while the block runs."""
+        before = {file: self.text(file) for file in files}
         try:
+            self.write(files)
             yield
         finally:
-            self.write(mutant.file, text)
+            self.write(before)
+
+    def write(self, files: Mapping[str, str]) -> None:
+        for file, text in files.items():
+            target = self.tree / file
+            temporary = target.with_name(f".{target.name}.new")
+            temporary.write_text(text, encoding="utf-8")
+            temporary.rename(target)
+
+    def build(self, numbered: Mapping[int, Mutant]) -> set[int]:
+        """Build the kernel that has them all; the numbers of those without which it does."""
+        left, broken = dict(numbered), set[int]()
+        while True:
+            files = {file: self.text(file) for file in {HOME, *(one.file for one in left.values())}}
+            for file in files:
+                mine = {number: one for number, one in left.items() if one.file == file}
+                if mine:
+                    files[file] = chosen(file, files[file], mine)
+            files[HOME] += DEFINED
+            with self.instead(files):
+                try:
+                    self.make("linux")
+                    return broken
+                except Problem:
+                    guilty = set(map(int, BROKEN_LINE.findall(self.log.read_text(errors="replace"))))
+                    if not guilty & set(left):
+                        raise
+            broken |= guilty
+            left = {number: one for number, one in left.items() if number not in broken}
+
+    def same(self, mutant: Mutant) -> bool:
+        """Whether the object file does not change."""
+        target = mutant.file.removesuffix(".c") + ".o"
+        hashes = []
+        for text in (self.text(mutant.file), mutant.put(self.text(mutant.file))):
+            with self.instead({mutant.file: text}):
+                self.make(target)
+                hashes.append(hashlib.sha256((self.tree / target).read_bytes()).digest())
+        return hashes[0] == hashes[1]
 
 
 def candidates(builder: Builder) -> list[Mutant]:
@@ -125,57 +154,56 @@ def candidates(builder: Builder) -> list[Mutant]:
     return found
 
 
-def judge(builders: Sequence[Builder], mutant: Mutant, python: str) -> str:
-    """Build one mutant and run the tests on it; SAME, BROKEN, SURVIVED, or the test that failed."""
-    same = True
-    for builder in builders:
-        with builder.fault(mutant):
-            try:
-                builder.make("net/sctp/")
-                if builder.hashes() == builder.objects:
-                    continue
-                same = False
-                builder.make("linux")
-            except Problem:
-                return BROKEN
-            if failed := builder.first_failure(python):
-                return failed
-    return SAME if same else SURVIVED
+def within(budget_s: float, tests: Sequence[str], reached: Reached) -> list[str]:
+    """The first of the tests, as many as take so long; one at least."""
+    first: list[str] = []
+    left = budget_s
+    for name in tests:
+        left -= reached.tests[name].seconds
+        if first and left < 0:
+            break
+        first.append(name)
+    return first
 
 
-def first_failure(python: str, kernels: str, base: str, tests: Sequence[str]) -> str:
-    """The first of TESTS that fails with the kernels in a folder in place of others, "" for none."""
-    environment = {**os.environ, KERNELS: kernels, "SCTPMP_BASE": base}
-    words = [python, "-m", "pytest", "-c", "tools/pyproject.toml", "--rootdir", ".", "-q", "-x", "-n", "1"]
-    with subprocess.Popen(
-        [*words, *tests],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+def judge(builders: Sequence[Builder], number: int, tests: Sequence[str]) -> str:
+    """Run tests on the kernels with one fault: SURVIVED, or the one that failed."""
+    if not tests:
+        return SURVIVED
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        for builder in builders:
+            linux, config = builder.tree / "linux", builder.tree / ".config"
+            stand_in(Path(name), builder.inputs, linux, config, words=f"{PARAMETER}={number}")
         try:
-            output = process.communicate(timeout=TEST_S)[0]
+            status, output = run(
+                Path(name), builders[0].inputs.base, ["-x", "-p", "no:xdist", *tests], LIMIT_S
+            )
         except subprocess.TimeoutExpired:
-            process.terminate()
             return f"{tests[0]}: no end"
-    if not process.returncode:
-        return ""
+    if not status:
+        return SURVIVED
     failed = [line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     if not failed:
         raise Problem(f"pytest: {last_line(output)}", FAILED)
     return failed[0].split()[1]
 
 
+def known_tests(inputs: Sequence[Inputs], jobs: int) -> Reached:
+    """Which tests run which lines of this series."""
+    text = json.dumps([TESTS, [one.key for one in inputs]])
+    path = cache_root() / "mutants" / f"tests-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+    if not path.is_file():
+        measure(inputs[0].base, KINDS, TESTS, jobs).save(path)
+    return load(path)
+
+
 def record_of(base: str) -> Path:
     """The file with what came of mutants on a base under these tests."""
-    text = json.dumps([base, STEPS])
+    text = json.dumps([base, TESTS, BUDGET_S])
     return cache_root() / "mutants" / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
 
 
-def load(path: Path) -> dict[str, str]:
+def verdicts(path: Path) -> dict[str, str]:
     """Key of a mutant -> what came of it."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return {one["key"]: one["verdict"] for one in map(json.loads, lines)}
@@ -247,43 +275,67 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seed", type=int, default=1, metavar="S", help="random seed (default: %(default)s)")
     made.add_argument("--minutes", type=float, metavar="M", help="start no further mutant after this time")
     made.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="mutants at a time (default: %(default)s)"
+    )
+    made.add_argument(
         "--again", action="store_true", help="repeat surviving mutants, after the tests have changed"
     )
     made.add_argument("--write", action="store_true", help="put the table into Documentation/coverage.rst")
     return made
 
 
+def judge_all(
+    builders: Sequence[Builder], open_ones: Mapping[int, Mutant], reached: Reached, jobs: int, until: float
+) -> Iterator[tuple[int, str]]:
+    """(number, what came of it) for those begun until then, by time.monotonic()."""
+
+    def look(number: int) -> tuple[int, str]:
+        if time.monotonic() > until:
+            return number, ""
+        tests = reached.runs(open_ones[number].file, open_ones[number].number)
+        return number, judge(builders, number, within(BUDGET_S, tests, reached))
+
+    broken = set[int]().union(*(builder.build(open_ones) for builder in builders))
+    yield from ((number, BROKEN) for number in sorted(broken))
+    alive = []
+    with ThreadPoolExecutor(jobs) as pool:
+        for number, verdict in pool.map(look, sorted(set(open_ones) - broken)):
+            if verdict == SURVIVED:
+                alive.append(number)
+            elif verdict:
+                yield number, verdict
+    for number in alive:
+        same = all(builder.same(open_ones[number]) for builder in builders)
+        yield number, SAME if same else SURVIVED
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
     options = parser().parse_args(arguments)
-    if options.count < 1:
-        raise Problem(f"--count: got {options.count}, expected 1 or more")
-    every_step = [gather(options.base, "patched", variant) for variant in STEPS]
-    setup = subprocess.run([ROOT / "tools/setup", "--python"], capture_output=True, text=True, check=True)
-    python = setup.stdout.strip()
-    started = time.monotonic()
+    for name in ("count", "jobs"):
+        if getattr(options, name) < 1:
+            raise Problem(f"--{name}: got {getattr(options, name)}, expected 1 or more")
+    until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+    inputs = [gather(options.base, "patched", variant) for variant in KINDS]
     with locked(cache_root() / "lock" / f"mutants-{options.base}.lock"):
         record = record_of(options.base)
-        builders = [Builder(inputs) for inputs in every_step]
         record.parent.mkdir(exist_ok=True)
-        known = load(record)
-        series = " ".join(inputs.key for inputs in every_step)
-        if series not in known:
-            for builder in builders:
-                if failed := builder.first_failure(python):
-                    raise Problem(f"{failed} fails without a fault: fix that first", FAILED)
-            note(record, series, "passes")
+        reached = known_tests(inputs, options.jobs)
+        builders = [Builder(one) for one in inputs]
         every = candidates(builders[0])
         drawn = draw(every, options.count, options.seed)
-        for number, mutant in enumerate(drawn, 1):
-            if options.minutes and time.monotonic() - started > 60 * options.minutes:
-                break
-            if mutant.key not in known or (options.again and known[mutant.key] == SURVIVED):
-                known[mutant.key] = judge(builders, mutant, python)
-                note(record, mutant.key, known[mutant.key], mutant.diff)
-            warn(
-                f"{number} of {len(drawn)}: {mutant.file}:{mutant.number} {mutant.kind}: {known[mutant.key]}"
-            )
+        known = verdicts(record)
+        open_ones = {
+            number: one
+            for number, one in enumerate(drawn, 1)
+            if one.key not in known or (options.again and known[one.key] == SURVIVED)
+        }
+        judged = judge_all(builders, open_ones, reached, options.jobs, until) if open_ones else ()
+        for number, verdict in judged:
+            mutant = open_ones[number]
+            known[mutant.key] = verdict
+            note(record, mutant.key, verdict, mutant.diff)
+            warn(f"{number} of {len(drawn)}: {mutant.file}:{mutant.number} {mutant.kind}: {verdict}")
     results = [(mutant, known[mutant.key]) for mutant in drawn if mutant.key in known]
     print("\n".join([*grid(table(results)), "", *survivors(results)]))
     if options.write:

@@ -102,8 +102,8 @@ def test_a_change_elsewhere_draws_the_same_mutants() -> None:
 def test_the_record_is_read_again(tmp_path: Path) -> None:
     (mutant, *_) = mutants("f.c", SOURCE)
     mutate.note(tmp_path / "record", mutant.key, mutate.SURVIVED, mutant.diff)
-    assert mutate.load(tmp_path / "record") == {mutant.key: mutate.SURVIVED}
-    assert mutate.load(tmp_path / "none") == {}
+    assert mutate.verdicts(tmp_path / "record") == {mutant.key: mutate.SURVIVED}
+    assert mutate.verdicts(tmp_path / "none") == {}
 
 
 def test_the_table_counts_by_what_noticed_them() -> None:

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which lines of net/sctp each test runs, by the counters of gcov that a kernel leaves when it ends.
+
+A kernel is named to the tests by a script, which puts the counters into a folder of the test that runs
+(PYTEST_CURRENT_TEST). What ran while something was set up that tests share counts for all tests of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from sctpkernel.coverage import read
+from sctpkernel.errors import FAILED, Problem, last_line
+from sctpkernel.kernel import KERNELS, Inputs, cached, gather
+from sctpkernel.paths import ROOT
+
+PART = "net/sctp/"
+OF_TEST = """\
+export GCOV_PREFIX={counters}/$(printf %s "$PYTEST_CURRENT_TEST" | md5sum | cut -c-32)
+mkdir -p "$GCOV_PREFIX"
+printf %s "$PYTEST_CURRENT_TEST" >"$GCOV_PREFIX/test"
+"""
+Lines = dict[str, set[int]]  # file -> lines
+
+
+@dataclass
+class Run:
+    """How long it takes on its own, and what it runs."""
+
+    seconds: float
+    lines: Lines
+
+
+@dataclass
+class Reached:
+    """TESTS by their names; LINES: all that have code."""
+
+    tests: dict[str, Run]
+    lines: Lines
+
+    def runs(self, file: str, number: int) -> list[str]:
+        """The tests that run a line, the quickest first. A line amid a statement counts as its begin."""
+        every = sorted(self.lines.get(file, ()))
+        line = every[max(bisect_right(every, number) - 1, 0)] if every else number
+        found = [name for name, test in self.tests.items() if line in test.lines.get(file, ())]
+        return sorted(found, key=lambda name: (self.tests[name].seconds, name))
+
+    def save(self, path: Path) -> None:
+        def plain(lines: Lines) -> dict[str, list[int]]:
+            return {file: sorted(numbers) for file, numbers in lines.items()}
+
+        tests = {name: [test.seconds, plain(test.lines)] for name, test in self.tests.items()}
+        path.write_text(json.dumps({"tests": tests, "lines": plain(self.lines)}), encoding="utf-8")
+
+
+def load(path: Path) -> Reached:
+    """As saved."""
+
+    def sets(lines: Mapping[str, Iterable[int]]) -> Lines:
+        return {file: set(numbers) for file, numbers in lines.items()}
+
+    found = json.loads(path.read_text(encoding="utf-8"))
+    tests = {name: Run(seconds, sets(lines)) for name, (seconds, lines) in found["tests"].items()}
+    return Reached(tests, sets(found["lines"]))
+
+
+def stand_in(
+    folder: Path, inputs: Inputs, linux: Path, config: Path, before: str = "", words: str = ""
+) -> None:
+    """A kernel in FOLDER that is a script: BEFORE, then LINUX with more WORDS on its command line."""
+    place = folder / f"{inputs.base}-{inputs.flavour}-{inputs.variant}"
+    place.mkdir(parents=True)
+    shutil.copy(config, place / "config")
+    (place / "info.json").write_text(json.dumps(inputs.info()))
+    script = place / "linux"
+    script.write_text(f'#!/bin/sh\n{before}exec {linux} {words} "$@"\n')
+    script.chmod(0o755)
+
+
+def run(kernels: Path, base: str, words: Sequence[str], limit_s: float | None = None) -> tuple[int, str]:
+    """pytest on the kernels of a folder: its status and output. An end by the limit is TimeoutExpired."""
+    setup = subprocess.run([ROOT / "tools/setup", "--python"], capture_output=True, text=True, check=True)
+    environment = {**os.environ, KERNELS: str(kernels), "SCTPMP_BASE": base}
+    options = ["-c", "tools/pyproject.toml", "--rootdir", ".", "-q", "-p", "no:cacheprovider"]
+    with subprocess.Popen(
+        [setup.stdout.strip(), "-m", "pytest", *options, f"--basetemp={kernels}/tests", *words],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            output = process.communicate(timeout=limit_s)[0]
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            raise
+    return process.returncode, output
+
+
+def seconds_of(report: Path) -> dict[str, float]:
+    """Names of tests and how long each took, from what pytest writes for --junitxml."""
+    cases = ElementTree.parse(report).iter("testcase")
+    return {f"{one.attrib['file']}::{one.attrib['name']}": float(one.attrib["time"]) for one in cases}
+
+
+def lines_of(folder: Path, kernels: Mapping[str, Path]) -> tuple[Lines, Lines]:
+    """(lines that ran, all lines) by the counters in a folder; KERNELS: variant -> where it was built."""
+    ran: Lines = {}
+    every: Lines = {}
+    for variant, kernel in kernels.items():
+        for found in folder.rglob(f"*-{variant}/tree/{PART.rstrip('/')}"):
+            for one in read(found, kernel):
+                name = os.path.normpath(one["file"])
+                if name.startswith(PART) and name.endswith(".c"):
+                    numbers = {line["line_number"]: line["count"] for line in one["lines"]}
+                    every.setdefault(name, set()).update(numbers)
+                    ran.setdefault(name, set()).update(n for n, count in numbers.items() if count)
+    return ran, every
+
+
+def add(into: Lines, lines: Lines) -> None:
+    for file, numbers in lines.items():
+        into.setdefault(file, set()).update(numbers)
+
+
+def measure(base: str, variants: Sequence[str], tests: Sequence[str], jobs: int) -> Reached:
+    """Run the tests on kernels that count. All of them have to pass."""
+    counting = {f"{variant}-gcov": cached(gather(base, "patched", f"{variant}-gcov")) for variant in variants}
+    with tempfile.TemporaryDirectory(prefix="reached-") as name:
+        folder = Path(name)
+        counters = folder / "counters"
+        for variant in variants:
+            before = OF_TEST.format(counters=counters)
+            kernel = counting[f"{variant}-gcov"]
+            inputs = gather(base, "patched", variant)
+            stand_in(folder / "kernels", inputs, kernel / "linux", kernel / "config", before)
+        report = [f"--junitxml={folder}/report.xml", "-o", "junit_family=xunit1"]
+        status, output = run(folder / "kernels", base, [*report, "-n", str(jobs), *tests])
+        if status:
+            raise Problem(f"a test fails without a fault: fix that first: {last_line(output)}", FAILED)
+        found = Reached({name: Run(s, {}) for name, s in seconds_of(folder / "report.xml").items()}, {})
+        places = [path.parent for path in sorted(counters.glob("*/test"))]
+        with ThreadPoolExecutor(jobs) as pool:
+            for place, (ran, every) in zip(
+                places, pool.map(lambda place: lines_of(place, counting), places), strict=True
+            ):
+                test, _, phase = (place / "test").read_text().rpartition(" ")
+                add(found.lines, every)
+                for name, one in found.tests.items():
+                    if name == test or (phase == "(setup)" and name.split("::")[0] == test.split("::")[0]):
+                        add(one.lines, ran)
+    return found
