@@ -26,42 +26,33 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from sctpkernel.bases import find_base
+from sctpkernel.coverage import NOT_COUNTED
 from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
 from sctpkernel.kernel import BUILD_GB, VARIANTS, Inputs, configure, gather, sibling
 from sctpkernel.make import begin_log, make
 from sctpkernel.mutants import Mutant, added, mutants
 from sctpkernel.page import COVERAGE, grid, put
-from sctpkernel.paths import cache_root, locked, need_space
+from sctpkernel.paths import ROOT, cache_root, locked, need_space
 from sctpkernel.reached import Reached, load, measure, run, stand_in
 from sctpkernel.schemata import BROKEN as BROKEN_LINE
 from sctpkernel.schemata import DEFINED, PARAMETER, chosen
 from sctpkernel.source import patched_tree, unpacked
 
-UNIT_TESTS = "testbed/tests/kernel/test_kunit.py"
-# Of each topic, those that take no longer than needed.
-TESTS = (
-    UNIT_TESTS,
+TESTS = "testbed/tests/kernel"
+UNIT_TESTS = f"{TESTS}/test_kunit.py"
+# Of other kernels, virtual machines, the laboratory itself, or slow for what they find.
+LEFT_OUT = (
+    *NOT_COUNTED,
     *(
-        f"testbed/tests/kernel/test_{name}.py"
+        f"test_{name}"
         for name in (
-            "packets",
-            "settings",
-            "policies",
-            "path_mtu",
-            "silent_paths",
-            "failover",
-            "redundant",
-            "cmt_receiver",
-            "cmt_sender",
-            "cmt_association",
-            "cmt_ahead",
-            "cmt_windows",
-            "caro_timeouts",
+            *("alerts", "cost", "doctor", "exporter", "fuzz", "oracle", "peers", "prediction", "remote"),
+            *("replay", "same_kernels", "selftests", "tracepoints"),
         )
     ),
 )
 KINDS = ("kunit", "uml")  # of the kernels that the tests need
-BUDGET_S = 120.0  # of the tests of one mutant, measured without a fault
+BUDGET_S = 60.0  # of the tests of one mutant, measured without a fault
 LIMIT_S = 1800.0  # of a mutant in all; a test has its own limits
 SAME, BROKEN, SURVIVED = "same object code", "does not build", "survived"
 TREE = Path("net/sctp")
@@ -188,19 +179,24 @@ def judge(builders: Sequence[Builder], number: int, tests: Sequence[str]) -> str
     return failed[0].split()[1]
 
 
+def tests() -> list[str]:
+    """The files with the tests that are tried."""
+    every = sorted((ROOT / TESTS).glob("test_*.py"))
+    return [str(path.relative_to(ROOT)) for path in every if path.stem not in LEFT_OUT]
+
+
 def known_tests(inputs: Sequence[Inputs], jobs: int) -> Reached:
     """Which tests run which lines of this series."""
-    text = json.dumps([TESTS, [one.key for one in inputs]])
+    text = json.dumps([tests(), [one.key for one in inputs]])
     path = cache_root() / "mutants" / f"tests-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
     if not path.is_file():
-        measure(inputs[0].base, KINDS, TESTS, jobs).save(path)
+        measure(inputs[0].base, KINDS, tests(), jobs).save(path)
     return load(path)
 
 
 def record_of(base: str) -> Path:
-    """The file with what came of mutants on a base under these tests."""
-    text = json.dumps([base, TESTS, BUDGET_S])
-    return cache_root() / "mutants" / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
+    """The file with what came of mutants on a base."""
+    return cache_root() / "mutants" / f"{base}.jsonl"
 
 
 def verdicts(path: Path) -> dict[str, str]:
@@ -292,8 +288,8 @@ def judge_all(
     def look(number: int) -> tuple[int, str]:
         if time.monotonic() > until:
             return number, ""
-        tests = reached.runs(open_ones[number].file, open_ones[number].number)
-        return number, judge(builders, number, within(BUDGET_S, tests, reached))
+        found = reached.runs(open_ones[number].file, open_ones[number].number)
+        return number, judge(builders, number, within(BUDGET_S, found, reached))
 
     broken = set[int]().union(*(builder.build(open_ones) for builder in builders))
     yield from ((number, BROKEN) for number in sorted(broken))
