@@ -168,6 +168,13 @@ def t1_init_is_due_when_it_is_without_the_setting() -> None:
         assert abs(one - other) <= other / 8, (waits(found), waits(usual))
 
 
+def t1_init_is_due_before_the_next_address_would_be_asked() -> None:
+    rto_s = 2.2 * DELAY_S
+    found = Called(4, rto_initial=f"{1000 * rto_s:.0f}", **ON).inits(0.9)
+    expect_waits(found[:3], DELAY_S, DELAY_S)
+    expect_waits([found[0], found[3]], rto_s)
+
+
 def an_attempt_takes_max_init_retransmits_as_without_the_setting() -> None:
     limits = {"max_init_retransmits": "2", "rto_initial": "1000"}
     for settings in ({}, ON):
@@ -318,6 +325,7 @@ CASES: list[Callable[[], None]] = [
     without_the_setting_it_waits_for_t1_init,
     an_init_to_the_only_address_waits_for_t1_init,
     t1_init_is_due_when_it_is_without_the_setting,
+    t1_init_is_due_before_the_next_address_would_be_asked,
     an_attempt_takes_max_init_retransmits_as_without_the_setting,
     an_init_that_is_answered_is_the_only_one,
     data_begins_where_the_answer_came_from,
