@@ -12,10 +12,10 @@ import setup
 import twice
 import useless
 from cases import outcome
-from options import SCTP, expect, namespace, one_to_many, one_to_one, shown_counters, write
+from options import SCTP, choose, expect, namespace, one_to_many, one_to_one, shown_counters, write
 from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, OURS, SACK, TAG, Heard, Peer
 from reasons import reasons
-from thresholds import BINDX_ADD, address
+from thresholds import BINDX_ADD, FAILOVER_SUSPECT, address
 from wires import Line, Wire
 
 LIMIT_S = 120  # of a case, in virtual time
@@ -362,6 +362,13 @@ def nothing_is_copied_without_the_setting() -> None:
     peer = Peer()
     measured(peer, 16)
     peer.say(1)
+    expect(paths(peer.messages(RTO_S / 2)), [0])
+
+
+def nothing_is_copied_once_a_program_has_turned_it_off() -> None:
+    peer, _ = suspecting()
+    peer.say(1)
+    choose(peer.sock, 0, option_name=FAILOVER_SUSPECT)
     expect(paths(peer.messages(RTO_S / 2)), [0])
 
 
@@ -770,6 +777,7 @@ CASES: list[Callable[[], None]] = [
     probes_of_a_dead_path_end_no_association_whose_other_works,
     an_overdue_message_is_copied_and_its_path_asked,
     nothing_is_copied_without_the_setting,
+    nothing_is_copied_once_a_program_has_turned_it_off,
     a_path_that_stays_silent_is_left_once_a_copy_is_answered,
     a_path_is_not_left_while_no_copy_is_answered,
     an_answer_over_the_path_itself_clears_it,
