@@ -63,6 +63,13 @@ def test_a_warning_names_its_file() -> None:
     assert found(WARNING.format(cpu=1, file="mm/slub.c", function="what"))[0][0] == races.OTHER
 
 
+def test_what_kmemleak_says_of_itself_is_no_report() -> None:
+    said = "kmemleak: Automatic memory scanning thread started\n"
+    assert found(said) == []
+    leaks = "kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)"
+    assert found(f"{said}{leaks}\n") == [(races.OTHER, leaks)]
+
+
 def test_alike_reports_are_one_and_ours_come_first() -> None:
     warnings = [WARNING.format(cpu=cpu, file="mm/slub.c", function="what") for cpu in (1, 2, 3)]
     rows = races.sorted_reports("\n".join(warnings) + "\n" + RACE.format(title="sctp_mp_dump"))

@@ -51,7 +51,7 @@ WORK = "/root/races"  # in the machine; a run has a /run of its own
 OURS, SCTP, OTHER = "ours", "net/sctp", "elsewhere"
 START = re.compile(
     r"(BUG: |WARNING: |UBSAN: |ODEBUG: |kernel BUG at |refcount_t: |Oops|general protection fault"
-    r"|Kernel panic|list_(add|del) corruption|INFO: (task|rcu|possible|trying)|kmemleak: ).*"
+    r"|Kernel panic|list_(add|del) corruption|INFO: (task|rcu|possible|trying)|kmemleak: \d+ new).*"
 )
 LINES = 100  # of a report at most
 RULE = "=========="
