@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import xml.etree.ElementTree as ElementTree
@@ -104,7 +105,7 @@ def run(kernels: Path, base: str, words: Sequence[str], limit_s: float | None = 
         try:
             output = process.communicate(timeout=limit_s)[0]
         except subprocess.TimeoutExpired:
-            process.terminate()
+            process.send_signal(signal.SIGINT)  # pytest ends what it has started
             raise
     return process.returncode, output
 
