@@ -26,7 +26,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from sctpkernel.bases import find_base
-from sctpkernel.coverage import NOT_COUNTED
+from sctpkernel.coverage import NOT_COUNTED, TESTS
 from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
 from sctpkernel.kernel import BUILD_GB, VARIANTS, Inputs, configure, gather, sibling
 from sctpkernel.make import begin_log, make
@@ -38,7 +38,6 @@ from sctpkernel.schemata import BROKEN as BROKEN_LINE
 from sctpkernel.schemata import DEFINED, PARAMETER, chosen
 from sctpkernel.source import patched_tree, unpacked
 
-TESTS = "testbed/tests/kernel"
 UNIT_TESTS = f"{TESTS}/test_kunit.py"
 # Of other kernels, virtual machines, the laboratory itself, or slow for what they find.
 LEFT_OUT = (
