@@ -68,7 +68,7 @@ def tool(argv: list[str]) -> list[str]:
 
 
 def key(one: Command) -> tuple[object, ...]:
-    """What may be run together: ip and tc commands and sysctls of one namespace; all else alone."""
+    """A key, equal for commands that may run together: ip, tc or sysctl of one namespace; else unique."""
     together = one["argv"][0] in (*BATCHED, "sysctl")
     return (one["where"], *tool(one["argv"]), 0 if together else id(one))
 
@@ -86,7 +86,7 @@ def run_group(group: list[Command]) -> None:
 
 
 def set_sysctl(assignment: str) -> None:
-    """What `sysctl -w KEY=VALUE` does, without a process."""
+    """Like `sysctl -w KEY=VALUE`, without a process; raises CommandFailed."""
     name, _, value = assignment.partition("=")
     try:
         with open("/proc/sys/" + name.replace(".", "/"), "w", encoding="ascii") as setting:

@@ -80,7 +80,7 @@ def listen(orders: int, limit_s: float) -> tuple[list[list[str]], bool]:
 
 
 def restore(undo: list[list[str]]) -> list[str]:
-    """Last things first. What cannot be undone any more is told and keeps nothing from being undone."""
+    """Run the undo commands in reverse order, past failures; returns the failures, one line each."""
     failed = []
     for argv in reversed(undo):
         try:

@@ -154,7 +154,7 @@ class Machine(Conductor):
             run_all([one])
 
     def do_look(self, order: dict[str, Any]) -> dict[str, Any]:
-        """What a command prints; it changes nothing."""
+        """Exit status and output of a command that changes nothing; status 127 if it is not installed."""
         program = order["argv"][0]
         if not shutil.which(program):
             return {"exit": 127, "output": "", "errors": f"{program}: not found"}

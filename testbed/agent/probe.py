@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the kernel here can do for a run, as one JSON object. Standard library only.
+"""Capabilities of the running kernel that a run may need, as one JSON object. Standard library only.
 
-unshare --net python3 -S -E -B probe.py         as root; what it makes, it makes in a namespace that vanishes
+unshare --net python3 -S -E -B probe.py         as root; its devices and qdiscs vanish with that namespace
 """
 
 import json

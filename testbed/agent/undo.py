@@ -28,7 +28,7 @@ def way_back(argv: Argv) -> list[Argv]:
 
 
 def output(argv: Argv) -> str:
-    """What a command prints; "" when it fails, as for a device that is not there."""
+    """The output of a command; "" if it fails, for example for a device that does not exist."""
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     return "" if done.returncode else done.stdout
 

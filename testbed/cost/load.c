@@ -2,8 +2,8 @@
 /* cost-load KIND ADDRESSES OUTSTANDING NUMBER OUT.json [SETTING=VALUE ...]: packets whose cost is counted.
  *
  * One association between a socket and a peer made of raw frames, both in this process: a frame that the peer sends has
- * been carried out when sendto() returns. What is measured stands between two marks: a call of sethostname() with
- * an impossible length, which cost-steps sees and nothing else minds.
+ * been processed when sendto() returns. The measured part is between two marks, calls of sethostname() with a length
+ * that the kernel refuses: cost-steps sees them, and they have no other effect.
  *
  * KIND  data, heartbeat      NUMBER packets of the peer, from all its ADDRESSES in turn
  *       sack                 NUMBER SACKs for two chunks each, while OUTSTANDING chunks are outstanding

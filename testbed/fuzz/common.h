@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What both fuzzers share: numbers drawn from the seed, time, and the result. */
+/* Common to both fuzzers: random numbers drawn from the seed, time, and the result. */
 #ifndef FUZZ_COMMON_H
 #define FUZZ_COMMON_H
 

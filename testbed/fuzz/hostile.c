@@ -251,7 +251,7 @@ static void hostile_reconfig(void)
 		put32(at + 12, peer.next_tsn - 1);
 }
 
-/* What ends an association, sent by few seeds and rarely. */
+/* A chunk that ends an association; few seeds send one, and rarely. */
 static void lethal_chunk(void)
 {
 	static const int types[] = { 6, 7, 8, 14 };	/* ABORT, SHUTDOWN, its ACK, SHUTDOWN COMPLETE */

@@ -257,7 +257,7 @@ static void take_heartbeat(const uint8_t *body, size_t length)
 		echo(HEARTBEAT_ACK, body, length);
 }
 
-/* What was told counts as received, whether it was or not: an honest receiver renegs on no cumulative TSN. */
+/* Take every cumulatively acknowledged TSN as received: an honest receiver does not renege on a cumulative TSN. */
 static void keep_word(void)
 {
 	while (later(peer.cum_told, peer.cum))
@@ -393,7 +393,7 @@ static void take_packet(const uint8_t *sctp, size_t length, int address)
 		acknowledge();
 }
 
-/* What keeps a well-behaved association going: SACKs now and then, what the victim misses of ours. */
+/* Keep a well-behaved association going: SACKs now and then, FORWARD-TSN past our chunks that the victim misses. */
 static void stay_honest(void)
 {
 	static double last;

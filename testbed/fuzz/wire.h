@@ -16,7 +16,7 @@
 #define PEER_PORT	6000
 #define PACKET_MAX	9000
 
-/* What both processes know of the other. */
+/* State that victim and peer, two processes, share. */
 struct shared {
 	volatile bool behave, done, established, tail_sent;
 	volatile bool tail_seen[TAIL_MESSAGES];

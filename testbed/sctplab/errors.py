@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What every part of the laboratory raises when the user can mend the cause."""
+"""Exceptions of all parts of the laboratory, for causes that the user can correct."""
 
 
 class LabError(Exception):

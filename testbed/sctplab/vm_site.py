@@ -35,7 +35,7 @@ def site(spec: RunSpec, folder: Path) -> Iterator[tuple[Path, Mapping[str, Runni
 
 
 def prepare(spec: RunSpec, name: str, vm: Running) -> None:
-    """What the owner of a machine does: load sctp, set up the network."""
+    """The preparation that place remote leaves to a machine's owner: load sctp, set up the network."""
     names = qemu.names(spec.topology)
     made = make(replace(spec, flows=spec.flows[:1], events=()), "mpflow").setup
     own = [one for one in made if one.where == name and not measures(one)]

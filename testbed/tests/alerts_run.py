@@ -94,7 +94,7 @@ def ended(values: Sequence[str]) -> list[str]:
 
 
 def series(scrapes: Sequence[Scrape]) -> list[dict[str, str]]:
-    """What Prometheus has of so many scrapes, as promtool takes it."""
+    """The time series that these scrapes give Prometheus, in promtool's notation."""
     found: dict[str, list[str]] = {}
     for at, one in enumerate(scrapes):
         for sample in (sample for family in families(one) for sample in family.samples):

@@ -83,7 +83,7 @@ class Association:
         self.ask(up, True, 1, packet(True, chunk(10, b"cookie")), packet(False, chunk(11, b"")))
 
     def messages(self, start_s: float, count: int, every_s: float, times: Iterable[float] = ()) -> None:
-        """A SACK for every second one. What is lost is sent again over path 2 after 1 s."""
+        """A SACK for every second one. Lost messages are retransmitted over path 2 after 1 s."""
         path, lost, timer = 1, list[int](), 0.0
         for number, time_s in enumerate(list(times) or [start_s + i * every_s for i in range(count)]):
             if lost and time_s >= timer + 1 and path == 1:

@@ -144,7 +144,7 @@ class Seen:
         return int(self.record["counters"][host].get(name, 0))
 
     def answers(self) -> list[Chunk]:
-        """What the receiver saw and sent of DATA and SACKs, in the order of time."""
+        """DATA that the receiver got and SACKs that it sent, in the order of time."""
         return [one for one in self.at["host2"] if one.kind in ("DATA", "SACK")]
 
     def sacks(self) -> list[Chunk]:

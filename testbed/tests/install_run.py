@@ -91,7 +91,7 @@ def transfer(sender: Running, receiver: Running) -> tuple[dict[str, Any], dict[s
 
 
 def found(vm: Running, peer: Running) -> list[str]:
-    """What doctor names between the addresses of two machines."""
+    """The names of doctor's findings between the addresses of two machines."""
     own, other = (" ".join(ADDRESSES[one.machine.name]) for one in (vm, peer))
     said = vm.need(f"sctp-multipath doctor --json --local {own} --peer {other} || test $? = 1")
     return [one["name"] for one in json.loads(said)]

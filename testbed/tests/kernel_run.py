@@ -29,7 +29,7 @@ def iproute2() -> str:
 
 
 def run_work(name: str, kernel: str, folder: Path, wall_s: float, **plan: Any) -> dict[str, Any]:
-    """What work/NAME.py makes of PLAN on KERNEL, with a quiet kernel; anything else fails the test."""
+    """The result of work/NAME.py with PLAN on KERNEL; the test fails unless that is "ok" without warnings."""
     (folder / "plan.json").write_text(json.dumps({"path": iproute2(), **plan}))
     argv = boot(kernel, str(folder), SEED, True, WORK / f"{name}.py")
     ended = Processes().run(argv, boot_environment(folder), folder, wall_s)

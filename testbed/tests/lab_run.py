@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What several tests need to start the laboratory as a user does, and to make small specs."""
+"""Helpers of several tests, to start the laboratory as a user does and to make small specs."""
 
 import os
 import subprocess

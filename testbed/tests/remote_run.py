@@ -38,7 +38,7 @@ ROUTER_ARGS_2=mid-path2
 
 
 def inner_environment() -> dict[str, str]:
-    """What the laboratory needs when it is started inside one of its kernels: it finds its cache by them."""
+    """Environment of a laboratory started inside one of its kernels; HOME and SCTPMP_CACHE name its cache."""
     cache = {name: os.environ[name] for name in ("HOME", "SCTPMP_CACHE") if name in os.environ}
     return {
         **cache,
@@ -54,7 +54,7 @@ def two_paths() -> RunSpec:
 
 
 def on_site(scripts: list[str], folder: Path, inventory: str = INVENTORY + ROUTERS) -> dict[str, Any]:
-    """What became of SCRIPTS among machines that somebody has set up as the guide says."""
+    """Run SCRIPTS among machines set up as the guide says: the result of work/site.py."""
     spec = two_paths()
     setup = [one for one in run_plan.make(spec, "mpflow").setup if one.argv[0] not in ("tc", "ethtool")]
     return run_work(
@@ -71,7 +71,7 @@ def on_site(scripts: list[str], folder: Path, inventory: str = INVENTORY + ROUTE
 
 
 def left_over(done: dict[str, Any]) -> list[str]:
-    """What the scripts changed on the machines, as the lines of a diff."""
+    """Changes that the scripts left on the machines, as lines of a diff: "MACHINE: +..."."""
     found = []
     for name, before in done["before"].items():
         lines = difflib.ndiff(before.splitlines(), done["after"][name].splitlines())

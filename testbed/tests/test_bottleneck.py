@@ -23,7 +23,7 @@ from tests.lab_run import small_spec
 GOLDEN = File(__file__).parent / "golden" / "build-bottleneck.txt"
 WIDE, NARROW = Direction(rate_mbit=100, delay_ms=25), Direction(rate_mbit=10, queue_pkts=20)
 QUEUE = Bottleneck("shared", ("path1", "path2"), NARROW, NARROW)
-FILE = """# What shares a queue?
+FILE = """# Which paths share a queue?
 [factors]
 share = [1]
 [[topology.paths]]

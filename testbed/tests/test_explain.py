@@ -129,7 +129,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_the_plot(tmp_path: Path) -> None:
-    """What is outstanding where, what was sent again, the wait by its cause; the same file each time."""
+    """Outstanding data by path, retransmissions, waits by their cause; the same file each time."""
     path, plot = record(tmp_path, messages(cut_s=4.0), spec_of(*CUT)), tmp_path / "cut.svg"
     done = lab("explain", str(path), "--plot", str(plot))
     assert done.returncode == 0, done.stderr
@@ -191,7 +191,7 @@ def test_what_is_not_known_is_not_accounted_for(tmp_path: Path) -> None:
 
 
 def test_a_timeout_lets_new_data_go(tmp_path: Path) -> None:
-    """What leaves with the chunks that are sent again, before any SACK, had waited for that."""
+    """New data that leaves together with retransmissions, before any SACK, had waited for the timeout."""
     made = messages(0.2)
     made.seen.append(Seen(0.3, None, True, 1, packet(True, data(1))))
     made.seen.append(Seen(1.3, 1.315, True, 1, packet(True, data(1))))

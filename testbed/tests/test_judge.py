@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What explains a wait, and which records are complained of. Expected figures are worked out by hand."""
+"""Reasons that explain a wait, and records with complaints. Expected figures are worked out by hand."""
 
 import json
 from dataclasses import replace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What compare --set is asked for: series by name, its set of runs, processor time in turns."""
+"""Inputs of compare --set: series by name, the set of runs; processor time measured in turns."""
 
 import subprocess
 from pathlib import Path

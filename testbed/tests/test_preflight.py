@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What checks say about machines: a good site, and each thing that may be wrong with it."""
+"""Checks of machines: a good site without complaints, and each fault that it may have."""
 
 import copy
 from collections.abc import Callable

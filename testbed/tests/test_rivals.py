@@ -65,7 +65,7 @@ def test_one_clear_line(tmp_path: File, old: str, new: str, words: str) -> None:
 
 
 def brought(name: str, megabytes: float, start: float, end: float) -> dict[str, Any]:
-    """What both ends of a flow say."""
+    """The results that both ends of a flow report; START and END in seconds."""
     send, recv = ({"event": "result", "role": role, "bytes": megabytes * 1e6, "first_t": start, "last_t": end}
                   for role in ("send", "recv"))  # fmt: skip
     return {"name": name, **{role: {"output": json.dumps(one) + "\n"}

@@ -21,7 +21,7 @@ large-receive-offload: off
 
 @pytest.fixture
 def says(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What commands print, by their first words; others fail."""
+    """The output of commands, by command line; other commands fail, with the output ""."""
     known: dict[str, str] = {}
     monkeypatch.setattr(undo, "output", lambda argv: known.get(" ".join(argv), ""))
     return known

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is said to QEMU and ssh, and how a topology becomes machines. No machine is started here."""
+"""Options and commands for QEMU and ssh, and how a topology becomes machines. No machine is started here."""
 
 import lzma
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a scenario asks of its report: pooled plots, distributions, contrasts, figures beside them."""
+"""A report as its scenario asks for it: pooled plots, distributions, contrasts, figures beside them."""
 
 import re
 from pathlib import Path

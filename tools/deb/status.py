@@ -73,7 +73,7 @@ def multipath(host: Host) -> bool:
 
 
 def notes(host: Host) -> Iterator[str]:
-    """What stands between this host and multipath SCTP, one line each, with what to do."""
+    """Obstacles between this host and multipath SCTP, one line each, with the remedy."""
     built_in = host.disk.filename == "(builtin)"
     if not host.disk.version and not built_in and not multipath(host):
         yield f"there is no multipath module for {host.release}: see `dkms status` and `dkms autoinstall`"

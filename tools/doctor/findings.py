@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the facts mean for failover and for several paths. Pure.
+"""Consequences of the facts for failover and for several paths. Pure.
 
 A finding says in one line each what was found, why it matters and what to do. Each check is a function of the
 facts; CHECKS lists them in the order of the output.

@@ -111,7 +111,7 @@ def ask(one: socket.socket, kind: Kind, size: int) -> tuple[float | None, bool]:
 
 
 def echo(version: int, local: str, remote: str, size: int) -> Echo | None:
-    """What comes back of small and full packets; None if this user or host cannot ask."""
+    """The answers to small and full echo requests; None if this user or host cannot send them."""
     kind = KINDS[version]
     try:
         with socket.socket(kind.family, socket.SOCK_RAW, kind.protocol) as one:

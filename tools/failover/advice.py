@@ -23,7 +23,7 @@ def advice(settings: Settings, situation: Situation, peer_rto_min: int) -> list[
 
 
 def spurious(early: int, lasted_s: float) -> list[str]:
-    """What EARLY timeouts in LASTED_S seconds without any loss mean."""
+    """The advice for EARLY timeouts without any loss in LASTED_S seconds, none for 0."""
     if not early:
         return []
     return [

@@ -15,7 +15,7 @@ NEVER_S = float("-inf")
 class Answers:
     """Of one path, seconds. SUSPECT_S: since when it is suspect; MESSAGE: whose answer was overdue then.
 
-    What was sent until ALIVE_S owes no answer; the last one came at ANSWERED_S. SLOWEST_S: of those of the
+    Messages sent until ALIVE_S owe no answer; the last answer came at ANSWERED_S. SLOWEST_S: of those of the
     SACK in hand. COPIED: the answer to a copy has come over another path. STEPS: needless copies lately.
     """
 
@@ -50,7 +50,7 @@ class Answers:
             self.answer_s += (found - self.answer_s) / 8
 
     def alive(self, sent_s: float, now: float) -> None:
-        """What was sent at SENT_S is answered (sctp_mp_suspect_alive)."""
+        """A message sent at SENT_S is answered (sctp_mp_suspect_alive)."""
         self.alive_s = max(self.alive_s, sent_s)
         self.answered_s, self.suspect_s = now, None
 

@@ -455,7 +455,7 @@ class Association:
             path.flight.remove(one)
         if messages:
             self.errors = 0
-            # What was sent to two paths may have arrived by the other one.
+            # Messages sent over two paths may have arrived over the other one.
             if over is path or not self.settings.uses_paths or self.sent_again.isdisjoint(messages):
                 path.errors = 0
             if path.answers.suspect_s is None:

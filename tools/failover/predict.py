@@ -115,7 +115,7 @@ def as_it_happens(made: Association) -> tuple[Estimate, float, float, float]:
 
 
 def steps(made: Association, slowest: int | None) -> tuple[Step, ...]:
-    """What happened, with the arrival of the message that waited longest."""
+    """The events of a trial, with the arrival of the message that waited longest."""
     if slowest is None:
         return tuple(made.steps)
     arrived = made.arrived[slowest]

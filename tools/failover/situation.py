@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a prediction assumes beside the settings: round trips, traffic, the peer, the break."""
+"""Assumptions of a prediction beside the settings: round trips, traffic, the peer, the break."""
 
 from __future__ import annotations
 

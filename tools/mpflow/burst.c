@@ -54,7 +54,7 @@ uint8_t *burst_add(struct burst *b, size_t len, uint16_t stream, uint16_t flags)
 	return iov->iov_base;
 }
 
-/* What burst_send counts: messages, or bytes where there are none. */
+/* The length in the unit of burst_send: messages, or bytes for protocols without messages. */
 size_t burst_length(const struct burst *b, enum proto proto)
 {
 	return proto == PROTO_SCTP ? b->count : b->bytes;

@@ -17,7 +17,7 @@ static inline int64_t clock_ns(clockid_t id)
 	return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* What --clock-offset-us says. */
+/* The value of --clock-offset-us, in ns. */
 extern int64_t clock_offset_ns;
 
 /* For what is reported and compared between hosts. */

@@ -294,7 +294,7 @@ static void set_defaults(struct options *o)
 	o->clock_offset_us = 0;
 }
 
-/* What no row can know alone. @given: one per row. */
+/* Checks that concern more than one option. @given: one per row. */
 static void check_together(const struct options *o, const bool *given)
 {
 	int amounts = (o->bytes != NOT_GIVEN) + (o->messages != NOT_GIVEN) + (o->duration_ns != NOT_GIVEN) +

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What one message looks like: a 24-byte header, then bytes that both ends can
+ * The format of a message: a 24-byte header, then bytes that both ends can
  * work out for themselves. Pure functions; nothing here knows about sockets.
  *
  *   0  u16  magic

@@ -160,7 +160,7 @@ static void note_message(struct receiver *r, struct flow *flow, int64_t arrival)
 	json_event_end(r->json);
 }
 
-/* How much has arrived so far. What arrives together with the end is in the result. */
+/* How much has arrived so far. Data that arrives together with the end is in the result. */
 static void note_progress(struct receiver *r, const struct flow *flow, int64_t arrival)
 {
 	json_event(r->json, "progress");

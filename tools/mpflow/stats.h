@@ -40,7 +40,7 @@ struct series {
 void series_init(struct series *s, enum series_kind kind, int64_t start_ns, int64_t width_ns);
 void series_add(struct series *s, int64_t t_ns, int64_t value);
 
-/* What the receiver learns from the arrival of messages. Times in ns. */
+/* The receiver's figures on the arrival of messages. Times in ns. */
 struct flow_stats {
 	int64_t first_sent, last_arrival;
 	int64_t min_delay, max_delay, max_delay_sent;

@@ -179,7 +179,7 @@ def identity(one: Association) -> tuple[int, int, int, str]:
 def associations(answers: Iterable[netlink.Message]) -> tuple[Association, ...] | None:
     """Of whole dumps; None when the kernel does not know the request: it has sent addresses alone.
 
-    What changes during a dump may be in it twice: the last one holds.
+    An association that changes during a dump may be in it twice: the last one holds.
     """
     found: dict[tuple[int, int, int, str], Association] = {}
     for message in answers:

@@ -41,7 +41,7 @@ def counters(snmp: str) -> dict[str, int]:
 
 
 def gather(limit: int, proc: File = File("/proc")) -> Scrape:
-    """What is now, of this network namespace; a host that has not loaded SCTP is not made to."""
+    """The present state of this network namespace; a host that has not loaded SCTP is not made to."""
     folder = proc / "net" / "sctp"
     known = counters(text_of(folder / "snmp"))
     if not folder.is_dir():

@@ -57,7 +57,10 @@ ASSOCIATION_GAUGES = (
 
 @dataclass(frozen=True)
 class Scrape:
-    """What is told at once. COUNTERS: of /proc/net/sctp/snmp."""
+    """Data of one scrape. COUNTERS: of /proc/net/sctp/snmp.
+
+    COMPLETE: the loaded SCTP tells all of its paths, not only addresses and states.
+    """
 
     part: Part
     counters: Mapping[str, int]

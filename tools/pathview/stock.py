@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a stock kernel tells of paths: /proc/net/sctp/assocs and remaddr."""
+"""Paths as a stock kernel shows them: /proc/net/sctp/assocs and remaddr."""
 
 from __future__ import annotations
 

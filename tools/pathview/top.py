@@ -125,7 +125,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 @dataclass
 class View:
-    """What the keys have chosen. ASKED: the filter as it is typed, None when it is not."""
+    """The view that the keys have chosen. ASKED: the filter while it is typed, else None."""
 
     order: str = "state"
     reverse: bool = False
@@ -211,7 +211,7 @@ def as_text(made: Frame) -> str:
 
 
 def put(screen: curses.window, line: int, text: str, style: int = 0) -> None:
-    """What fits. The last place of a screen cannot be written, and a small one has fewer lines."""
+    """Write what fits of TEXT. The last place of a screen cannot be written; a small one has fewer lines."""
     height, width = screen.getmaxyx()
     if 0 <= line < height:
         screen.addnstr(line, 0, text, width - 1, style)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """tools/patch/bump: carry the series to another base, or to the newest point release of one.
 
-What the reference base has is the series. Another base takes each patch as it is wherever it applies without
+The series is that of the reference base. Another base takes each patch as it is wherever it applies without
 fuzz, else its own variant, else what git merges (source of the reference, its commit, source of this base).
 The first patch that needs a human stops it.
 """
@@ -149,7 +149,7 @@ def _am(tree: Path, patch: Patch) -> bool:
 
 
 def _stopped(job: Job, step: Step, what: str) -> Problem:
-    """What the human is to do now."""
+    """The error that tells the human how to continue after a patch that did not apply."""
     files = git(job.tree, "diff", "--name-only", "--diff-filter=U").split()
     todo = f"resolve the marks <<<<<<< in {', '.join(files)}" if files else "git commit --amend what it needs"
     if step.own:

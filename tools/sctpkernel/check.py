@@ -97,7 +97,7 @@ def round_trip(source: Path, patches: Sequence[Patch], exact: bool) -> list[str]
 
 
 def checkpatch(source: Path, patches: Sequence[Patch]) -> list[str]:
-    """What the kernel's own style checker says, strictly."""
+    """The complaints of the kernel's own style checker with --strict, one line each."""
     found = []
     ignored = f"--ignore={','.join(CHECKPATCH_IGNORES)}"
     command = [str(source / "scripts/checkpatch.pl"), f"--root={source}", ignored]

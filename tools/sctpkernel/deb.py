@@ -37,7 +37,7 @@ PAGES = (
 )
 MONITORING = ("Documentation/alerts.yml", "Documentation/grafana.json")  # data, not compressed
 SETTINGS = "Documentation/networking/sctp-multipath.rst"  # a file of the series
-# What the package is made of: a commit that touches none of it makes the same package again.
+# The package is made of these: a commit that touches none of them makes the same package again.
 INPUTS = (
     "patches",
     "sysctl",
@@ -96,7 +96,7 @@ def module_sources(source: Path, patches: Sequence[Patch], point: str, version: 
 
 
 def sources(bases: Sequence[Base], version: str, target: Path) -> None:
-    """What dkms compiles: a folder for each base, and the Makefile that chooses one."""
+    """Write to TARGET what dkms compiles: a folder for each base, and the Makefile that chooses one."""
     target.mkdir(parents=True)
     shutil.copy(TEMPLATE / "dkms" / "Makefile", target)
     for base in bases:

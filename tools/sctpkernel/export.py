@@ -66,7 +66,7 @@ def users(base: str, targets: Iterable[Path], patches: Path) -> dict[Path, list[
 
 
 def _content(path: Path, patch: Stored, base: str, patches: Path) -> Stored:
-    """What is written to `path`: a common patch is as the reference base has it."""
+    """The patch that is written to `path`: a common patch is as the reference base has it."""
     common = patches / "common" / path.name
     if not common.is_file() or base == reference_base(patches / "bases.toml"):
         return patch

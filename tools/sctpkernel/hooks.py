@@ -23,7 +23,7 @@ from sctpkernel.source import apply_patch, copy_touched, touched_files, unpacked
 FILE = PATCHES / "hooks"
 ABSENT = "absent"
 HEAD = """\
-# What the series changes of the stock kernel: file, name, and a fingerprint of its text on each base.
+# The series' changes of the stock kernel: file, name, and a fingerprint of the text on each base.
 # Equal ones are the same text; tools/patch/hooks --write renews this file, after a look at what differs.
 """
 _TYPE = re.compile(r"((?:struct|enum|union) \w+) \{")
@@ -73,7 +73,7 @@ def touched(source: Path, series: Sequence[Patch]) -> list[Hook]:
 
 
 def fingerprints(source: Path, hooks: Sequence[Hook]) -> dict[Hook, str]:
-    """What each hook is like in a stock source."""
+    """Hook -> fingerprint of its text in a stock source; ABSENT when that does not have it."""
     texts = _all(source, sorted({file for file, _ in hooks}))
     return {
         hook: hashlib.sha256(texts[hook].encode()).hexdigest()[:12] if hook in texts else ABSENT
@@ -109,7 +109,7 @@ def measure(bases: Sequence[Base]) -> Hooks:
 
 
 def touched_anywhere(bases: Sequence[Base]) -> list[Hook]:
-    """What the series of any of these bases changes."""
+    """The definitions that the series of any of these bases changes."""
     return sorted({hook for base in bases for hook in touched(unpacked(base), load_series(base.name))})
 
 

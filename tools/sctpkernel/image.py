@@ -27,7 +27,7 @@ RECIPE = 1  # raise when this file makes another image from the same inputs
 IMAGE_GB = 3.0  # while it is being made
 DISK = "8G"  # as the machine sees it; the file holds only what is written
 PREPARE = ROOT / "tools" / "build" / "image-prepare"
-# What every machine has beside the kernel, with the reason.
+# Packages of every machine beside the kernel, with the reason.
 PACKAGES = {
     "systemd-sysv": "first process",
     "udev": "names network cards",
@@ -153,7 +153,7 @@ def make(name: str, image: Image, sources: Sequence[str], result: Path) -> None:
 
 
 def kernel_of(folder: Path) -> dict[str, str]:
-    """What the image says about its kernel: `release.txt` has uname -r and the version of the package."""
+    """The image's kernel, from `release.txt`: uname -r, the version of its package, and the base."""
     text = (folder / "release.txt").read_text(encoding="ascii").split()
     (folder / "release.txt").unlink()
     base = re.match(r"\d+\.\d+", text[0])

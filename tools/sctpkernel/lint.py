@@ -68,7 +68,7 @@ def wanted(form: Form, added: frozenset[str]) -> dict[str, str]:
 
 
 def make_settings(form: Form, out: Path) -> dict[str, str]:
-    """What make is given to build a form in `out`; not ccache, which knows nothing of what is new here."""
+    """Variables for make to build a form in `out`; CC without ccache, which knows no new code."""
     return {"ARCH": form.arch, "O": str(out), "CC": "gcc"}
 
 
@@ -156,7 +156,7 @@ def stock_warnings(base: Base, forms: Sequence[Form]) -> dict[str, Counter[str]]
 
 
 def fragment(base: Base) -> tuple[Option, ...]:
-    """What a kernel needs for the series."""
+    """The options of Kconfig.fragment for a base."""
     return tuple(load_fragments([ROOT / "Kconfig.fragment"], base.name))
 
 
@@ -168,7 +168,7 @@ def new_warnings(
     title: str,
     fresh: bool,
 ) -> list[str]:
-    """What is said about the source with `patches` and not about the untouched one, form first."""
+    """Warnings about the source with `patches` that the untouched one does not give: "FORM: warning"."""
     place = cache_root() / "build" / f"{base.name}-patched-lint"
     tree = patched_tree(unpacked(base), patches, place)
     added = frozenset(options_added(patch.text for patch in patches))
@@ -189,9 +189,9 @@ def good(base: Base, patches: Sequence[Patch], forms: Sequence[Form]) -> Path:
 
 
 def check_series(base: Base, each: bool) -> list[str]:
-    """What compiler and sparse say about the series of a base only, or about any patch of it in turn.
+    """Warnings of compiler and sparse about the series of a base only, or about any patch of it in turn.
 
-    What was found good before is not built again: interrupted, it goes on where it was.
+    Patches that were found good before are not built again: after an interruption it goes on where it was.
     """
     series = load_series(base.name)
     if not series:

@@ -26,7 +26,7 @@ from sctpkernel.series import PATCHES, Patch, load_series, series_names
 
 OUT = ROOT / "build" / "series"
 MOST = 15  # patches of a posting; see the kernel's Documentation/process/maintainer-netdev.rst
-# What git format-patch writes: mail programs and git find the start of a mail by it.
+# The first line of git format-patch: mail programs and git find the start of a mail by it.
 _START = "From {hash:0>40} Mon Sep 17 00:00:00 2001\n"
 _MIME = "MIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: 8bit\n"
 _FIELD = re.compile(rf"^(?:{'|'.join(FIELDS)}): .*\n?", re.MULTILINE)

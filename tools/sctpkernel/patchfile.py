@@ -76,7 +76,7 @@ class Stored:
 
     @property
     def meaning(self) -> tuple[str, str, str]:
-        """What makes a patch another one: not where its changes are, nor which bases use it."""
+        """The identity of a patch: author, message, changes; not their place, nor the bases that use it."""
         message = _BOOKKEEPING.sub("", self.message).strip("\n")
         return self.author, f"{self.subject}\n{message}", essence(self.diff)
 
@@ -100,7 +100,7 @@ def parse(text: str, path: Path) -> Stored:
 
 
 def faults(text: str, path: Path, bases: list[str]) -> list[str]:
-    """What is wrong with the form of a stored patch, one line each; `bases` are the known ones."""
+    """Faults in the form of a stored patch, one line each; `bases` are the known ones."""
     try:
         patch = parse(text, path)
     except Problem as problem:

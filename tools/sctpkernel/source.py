@@ -98,7 +98,7 @@ def _put(content: Path | None, target: Path) -> None:
 
 
 def state_of(place: Path) -> dict[str, Any]:
-    """What is known of a build tree, {} when there is none."""
+    """The recorded state of a build tree, {} when there is none."""
     path = place / "state.json"
     return dict(json.loads(path.read_text())) if path.is_file() else {}
 

@@ -81,7 +81,7 @@ def small_tree(source: Path, patches: Sequence[Patch], folder: Path) -> Path:
 
 
 def lost_work(tree: Path) -> str:
-    """What making the tree again would lose, in words; "" for nothing."""
+    """The work that making the tree again would lose, in words; "" for nothing."""
     if git(tree, "status", "--porcelain"):
         return "changes that are not committed"
     exported = try_git(tree, "rev-parse", "--verify", "--quiet", EXPORTED).stdout.strip()

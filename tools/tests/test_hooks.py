@@ -21,7 +21,7 @@ static const struct item list[] = {
 	ITEM("a"),
 };
 
-/* What it does. */
+/* Its purpose. */
 static int
 first(struct path *path,
       int bytes)

@@ -16,7 +16,7 @@ SERIES = [Patch(Path(f"{number}.patch"), f"text {number}") for number in (1, 2, 
 
 
 class Builds:
-    """What was built: (patches, all of it again). BAD: those with a warning."""
+    """The builds so far: (number of patches, all of it again). BAD: numbers with a warning."""
 
     def __init__(self) -> None:
         self.done: list[tuple[int, bool]] = []

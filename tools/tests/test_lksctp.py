@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is read from lksctp-tools' source package, and where it comes from."""
+"""Programs named in lksctp-tools' source package, and where that comes from."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Receiver:
         assert json.loads(self.process.stdout.readline())["event"] == "ready"
 
     def events(self) -> list[Event]:
-        """What it said until its end, after "ready"."""
+        """The events that it printed after "ready", until its end."""
         out, _ = self.process.communicate(timeout=30)
         return [json.loads(line) for line in out.splitlines()]
 

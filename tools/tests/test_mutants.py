@@ -37,7 +37,7 @@ static bool f(struct sctp_association *asoc, int n)
 
 
 def made(number: int, kind: str = "") -> list[str]:
-    """What stands in a line instead, by its faults of a kind."""
+    """The texts that replace line NUMBER in its mutants, of one KIND or of all."""
     found = mutants("net/sctp/f.c", SOURCE)
     return [one.new.strip() for one in found if one.number == number and kind in ("", one.kind)]
 

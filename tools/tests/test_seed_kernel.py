@@ -13,7 +13,7 @@ from sctpkernel.paths import ROOT
 
 pytestmark = pytest.mark.kernel
 
-# What a run draws: bytes for processes, and the tags and TSNs of an SCTP handshake, read from the INIT and
+# Random values of a run: bytes for processes; tags and TSNs of an SCTP handshake, read from the INIT and
 # INIT ACK chunks on the loopback interface.
 DRAW = """
 import os, socket, struct, subprocess

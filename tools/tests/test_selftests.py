@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is read from an installed set of selftests."""
+"""Reading the list of an installed set of selftests."""
 
 from __future__ import annotations
 

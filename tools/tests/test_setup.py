@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What tools/setup derives from the machine's apt, and how it refuses."""
+"""Package sources that tools/setup derives from the machine's apt, and its refusals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sctpkernel.errors import Problem
 
 
 def uris(*suites: str) -> str:
-    """What apt-get update --print-uris says for "address suite component"."""
+    """The output of apt-get update --print-uris for "address suite component"."""
     lines = []
     for entry in suites:
         address, suite, component = entry.split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What git has of the tree: the top level is fixed, and nothing points out of it."""
+"""The files that git has: the top level is fixed, and no symbolic link points out of the tree."""
 
 from pathlib import Path
 

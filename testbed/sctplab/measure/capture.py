@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What crossed a host's interfaces, chunk by chunk, read from the captures of a run (pcap with nanoseconds).
+"""The chunks that crossed a host's interfaces, read from the captures of a run (pcap with nanoseconds).
 
 Only SCTP is read. Ethernet and IP headers are skipped here rather than by dpkt, which makes reading ten times
 as fast; there are no options and no extension headers in the laboratory but IPv4's own length.
@@ -84,8 +84,8 @@ def packets(path: Path) -> Iterator[Packet]:
 def chunks(folder: Path, topology: Topology, host: str) -> Iterator[Chunk]:
     """All SCTP chunks that left or reached HOST, in the order of time.
 
-    What happens at the same moment on two paths comes in the order of the paths. Raises LabError for a
-    file that is missing or no capture, and for one that begins in the middle of an association.
+    Chunks of the same time on two paths come in the order of the paths. Raises LabError for a file that is
+    missing or no capture, and for one that begins in the middle of an association.
     """
     own = frozenset(ip_address(address(topology, host, path.name)).packed for path in topology.paths)
     outward, inward = ("forward", "reverse") if host == HOSTS[0] else ("reverse", "forward")

@@ -93,7 +93,7 @@ def result_of(outcome: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def iperf3_result(output: str) -> dict[str, Any]:
-    """What `iperf3 -J` of the sender says, {} when this is not such an output."""
+    """The result in the output of the sender's `iperf3 -J`; {} if it is no such output."""
     try:
         found = json.loads(output)
         end, start = found["end"]["sum_received"], found["start"]["timestamp"]["timesecs"]
@@ -113,7 +113,7 @@ def iperf3_result(output: str) -> dict[str, Any]:
 
 
 def deltas(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    """What changed, zeros left out; gauges such as SctpCurrEstab are differences too."""
+    """Differences of counters, zeros left out; gauges such as SctpCurrEstab are differences too."""
     return {
         name: value - before.get(name, 0) for name, value in after.items() if value != before.get(name, 0)
     }
@@ -168,13 +168,13 @@ def metrics(spec: RunSpec, result: dict[str, Any], counters: dict[str, dict[str,
 
 
 def outcomes(spec: RunSpec, flow: Flow, result: dict[str, Any]) -> list[dict[str, Any]]:
-    """What came of each part of the flow: one, or one per path where it is striped."""
+    """The results of the flow's parts: one, or one per path where it is striped."""
     names = parts(flow, spec.topology)
     return [one for one in result["flows"] if one["name"] in names]
 
 
 def ends(flow: Flow, found: list[dict[str, Any]]) -> Ends:
-    """What both ends of the flow say in the end, its parts taken together."""
+    """(sender's result, receiver's result) of the flow, its parts merged."""
     each = [(result_of(one["sender"]), result_of(one["receiver"])) for one in found]
     if flow.kind != "sctp-striped":
         return each[0]
@@ -236,7 +236,7 @@ def alone(time: Interval, flows: list[Interval]) -> float:
 
 
 def recovery(sender: dict[str, int], pairs: list[Ends]) -> dict[str, float]:
-    """What SCTP did about losses, from the sender's side."""
+    """Loss recovery of the sender: t3_timeouts, fast_rtx, rtx_ratio, sacks."""
     found: dict[str, float] = {
         "t3_timeouts": sender.get(T3, 0),
         "fast_rtx": sender.get("SctpFastRetransmits", 0),
@@ -259,7 +259,7 @@ def repeated(stats: list[dict[str, int]], chunks: int | None = None) -> dict[str
 
 
 def multihomed(spec: RunSpec, result: dict[str, Any]) -> list[dict[str, Any]]:
-    """What came of the flows that could fail over."""
+    """The results of the foreground SCTP flows over more than one path."""
     return [
         outcomes(spec, flow, result)[0] for flow in spec.flows
         if flow.kind == "sctp" and not flow.background and len(used_paths(flow, spec.topology)) > 1
@@ -302,7 +302,7 @@ def path_events(flow: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def sender_events(flow: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    """What the flow's sender told of one kind, in order."""
+    """The events of one kind that the flow's sender printed, in order."""
     return events_of(flow["sender"], kind)
 
 

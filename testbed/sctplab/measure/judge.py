@@ -88,9 +88,9 @@ def judge_run(path: Path) -> Judged:
 
 
 def stall(spec: RunSpec, flow: Flow, receiver: dict[str, Any], record: dict[str, Any]) -> str:
-    """What is wrong with the longest time in which FLOW's receiver got nothing; "" if it is explained.
+    """A complaint about the longest gap between arrivals at FLOW's receiver; "" if it is explained.
 
-    What arrives at once, such as a single message, has no such time.
+    A flow that arrives all at once, such as a single message, has no gap.
     """
     if "max_gap_t" not in receiver:
         return ""

@@ -25,7 +25,7 @@ Factors = tuple[tuple[str, Value], ...]
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a run was made with, apart from its factors and seed; shared by many runs."""
+    """Kernel, tools and settings of a run, without its factors and seed; shared by many runs."""
 
     kernel: dict[str, Any]  # info.json of the kernel build
     tools: dict[str, str]  # tool -> version

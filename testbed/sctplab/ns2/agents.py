@@ -2,8 +2,8 @@
 """Which agents of ns-2 follow a spec, and its settings as their variables. Pure.
 
 A spec with net.sctp.cmt = 1 is followed by Agent/SCTP/CMT, a flow of kind sctp-striped by one Agent/SCTP per
-path, all others by the agents of Caro's experiments. What a class always does, a spec has to ask for; what it
-cannot do is refused.
+path, all others by the agents of Caro's experiments. A spec must set the behaviour that its class always has;
+a spec that the class cannot follow is refused.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ DEFAULTS = {"net.sctp.multiple_fast_rtx": "0"}
 
 @dataclass(frozen=True)
 class Rules:
-    """What a class always does, and the variables that settings become: of the sender, and of both ends."""
+    """Settings that a class implies; the variables for sysctls of the sender and of both ends."""
 
     always: Mapping[str, str]
     sender: Variables
@@ -95,7 +95,7 @@ class Agent:
 
     @property
     def source(self) -> str:
-        """What its figures are called in a reference file."""
+        """The source of its figures in a reference file: "ns-2", the class, the changes."""
         changes = (f"{name}={value}" for name, value in self.changes)
         return " ".join(["ns-2", self.name or "AppStripe", *changes])
 
@@ -146,7 +146,7 @@ def associations(spec: RunSpec) -> list[Association]:
 
 
 def parameters(one: Association, agent: Agent) -> dict[str, Any]:
-    """What transfer.tcl needs; raises LabError for a spec that ns-2 cannot follow."""
+    """The arguments of transfer.tcl by name; raises LabError for a spec that ns-2 cannot follow."""
     spec = one.spec
     check(spec, agent.rules)
     flow = spec.flows[0]

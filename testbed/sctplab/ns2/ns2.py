@@ -51,7 +51,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "ns2" / "transfer.tcl"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What ns-2's trace of one run says, up to the moment at which everything had arrived."""
+    """Figures from ns-2's trace of one run, up to the arrival of the last DATA chunk."""
 
     transfer_s: float
     spurious_failovers: int
@@ -99,7 +99,7 @@ def shared(traces: Iterable[Iterable[str]], chunks: int) -> dict[str, float]:
 
 
 def trace(one: Association, agent: Agent) -> list[str]:
-    """What transfer.tcl prints for one association; raises RunError with ns-2's complaint."""
+    """The output of transfer.tcl for one association, by lines; raises RunError with ns-2's message."""
     command = ["ns", str(SCRIPT), tcl(parameters(one, agent))[1:-1]]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
@@ -196,7 +196,7 @@ def as_run(spec: RunSpec, agent: Agent, metrics: dict[str, float]) -> Run:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user asked for; no agents: those that follow each spec. COMMAND goes into the file's head."""
+    """The user's choices; without agents, those that follow each spec. COMMAND goes into the file's head."""
 
     agents: tuple[Agent, ...]
     jobs: int

@@ -36,7 +36,7 @@ def tree_of(whole: RunSpec, others: list[RunSpec]) -> Tree:
 
 
 def path_table(path: LinkPath) -> Tree:
-    """What both directions have in common, and what each has of its own."""
+    """Values common to both directions at the top, others in a table per direction; defaults left out."""
     ways = {end: without_defaults(getattr(path, end)) for end in ENDS}
     common = {key: value for key, value in ways["forward"].items() if ways["reverse"].get(key) == value}
     own = {end: {k: v for k, v in way.items() if k not in common} for end, way in ways.items()}

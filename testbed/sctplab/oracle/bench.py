@@ -137,7 +137,7 @@ def cpu_line(variant: str, a: dict[int, float], b: dict[int, float]) -> str:
 
 
 def seconds(sizes: Sequence[RunSpec], bench: runner.Bench) -> float:
-    """What the larger of two transfers takes more."""
+    """CPU seconds that the second of two transfers takes beyond the first; raises RunError if one fails."""
     spent = []
     with tempfile.TemporaryDirectory(prefix="sctplab-cpu-") as name:
         for spec in sizes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the judge finds wrong with the runs of a scenario file, by kind; the smallest file for a drawn run."""
+"""The judge's complaints about the runs of a scenario file, by kind; the smallest file for a drawn run."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def drawn(asked: Asked) -> Case:
 
 
 def runs(case: Case, kernel: str, name: str = NAME) -> list[RunSpec]:
-    """What 'lab run' makes of it; raises LabError where it is refused."""
+    """The runs that 'lab run' makes of the case's file; raises LabError if it is refused."""
     found = scenario.parse(f"{name}.toml", name, "# Does it fail?", case.tree)
     return scenario.expand(found, {}, scenario.Choice((kernel,), repeat=1, first_seed=case.seed))
 
 
 def kinds(judged: list[judge.Judged]) -> dict[str, str]:
-    """What is wrong -> the judge's words. A kind is the same wherever and however much of it there is."""
+    """Kind of fault -> a complaint of the judge. A kind does not depend on where or how much."""
     found = {kind_of(text): f"{run.spec.variant}: {text}" for run in judged for text in run.complaints}
     for race in judge.races(judged):
         if race.share < judge.LEAST_SHARE:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The smallest scenario file that still fails: changes, one by one, kept while the fault is there. Pure.
 
-What is tried, the large steps first: to leave out outages, paths, flows, settings, losses and options; half
-the length; numbers of one digit; seed 1.
+Steps, the large ones first: leave out outages, paths, flows, settings, losses and options; halve the length;
+round numbers to one digit; use seed 1.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def drop_path(tree: Tree, name: str) -> None:
 
 
 def drop_direction(tree: Tree, place: int, end: str, other: str) -> None:
-    """What OTHER has of its own holds for both."""
+    """Remove the table of direction END; the values of OTHER then hold for both."""
     path = tree["topology"]["paths"][place]
     path.pop(end, None)
     path.update(path.pop(other, {}))

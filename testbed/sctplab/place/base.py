@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What every kind of place offers."""
+"""The interface of every kind of place, and the kernel that a place runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Place(Protocol):
         """End what ready() started: at the end, and after a run that was not ok."""
 
     def plan(self, spec: RunSpec, mpflow: str) -> Plan:
-        """What is to be done, in the words of this place."""
+        """The run's plan with the namespaces or machines, interfaces and programs of this place."""
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
         """The command line that makes the run happen; LINUX and FOLDER as they are to be written."""

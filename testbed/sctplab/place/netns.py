@@ -69,7 +69,7 @@ class Netns:
 
 @functools.cache
 def probed() -> capabilities.FOUND:
-    """What this host's kernel can do; looked up once."""
+    """Capabilities of this host's kernel, probed once; raises LabError if it cannot create a namespace."""
     iproute2 = last_line([str(SETUP), "--iproute2"], "tools/setup --iproute2") + "/sbin"
     argv = ["unshare", "--net", *PYTHON, str(AGENT / "probe.py")]
     path = f"{iproute2}:{programs.search_path()}"

@@ -157,7 +157,7 @@ def like(stock: Path, module: bytes) -> bytes:
 
 
 def names(topology: Topology) -> Names:
-    """What the laboratory's namespaces, interfaces and addresses of cards are called on the machines."""
+    """The names on the machines of the laboratory's namespaces, interfaces and MAC addresses."""
     known = namespaces(topology)
     numbers = {name: number for number, name in enumerate(known, 1)}
     words: dict[str, dict[str, str]] = {name: {} for name in ("", *known)}

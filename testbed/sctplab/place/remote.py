@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Machines that are there: an inventory says how they are reached, and their addresses.
 
-What belongs to them stays theirs: addresses, routes, rules and forwarding have to be there, and checks say
-what is missing. A run sets what it measures with (netem, offloads, sysctls, MTUs larger than the scenario's)
-and takes it back. A router shapes; without one a host shapes what it receives, on an ifb, not what it sends.
+A run does not change addresses, routes, rules and forwarding; they have to be there, and checks report what
+is missing. It sets netem, offloads, sysctls, and MTUs larger than the scenario's, and restores them. A router
+shapes; without one a host shapes, on an ifb, the packets that it receives, not those that it sends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Remote:
         self.seen: dict[str, Survey] = {}
 
     def surveyed(self, file: str | None) -> Survey:
-        """What is on the machines, looked up once and found good; raises LabError."""
+        """The survey of the inventory's machines, made once; raises LabError for a finding that is bad."""
         if not file:
             raise LabError("--inventory: expected an inventory file with --place remote")
         if file not in self.seen:
@@ -94,7 +94,7 @@ def measures(one: Command) -> bool:
 
 
 def undoing(spec: RunSpec, event: TimedCommands) -> TimedCommands:
-    """What gives back a carrier or an address: the way back of what took it, as the machine knows it."""
+    """EVENT; for carrier-up and address-add, its commands undo those of carrier-down and address-del."""
     action, name, _ = event.label.split()
     if action not in TAKES:
         return event
@@ -164,7 +164,7 @@ def is_there(one: Command) -> bool:
 
 
 def names(spec: RunSpec, seen: Survey) -> placement.Names:
-    """What the laboratory's words are called on the machines."""
+    """The names on the machines of the laboratory's namespaces, interfaces and addresses."""
     where = {host: host for host in HOSTS}
     words: dict[str, dict[str, str]] = {"": {}, **{host: {} for host in HOSTS}}
     for number, path in enumerate(spec.topology.paths):

@@ -33,13 +33,13 @@ def base(found: FOUND) -> str:
 
 
 def info(found: FOUND) -> dict[str, Any]:
-    """What a record says about a kernel that was there already; same key, same kernel."""
+    """info.json of a kernel that the laboratory did not build; equal keys mean equal capabilities."""
     digest = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:12]
     return {"key": f"{found['release']}-{flavour(found)}-{digest}", "flavour": flavour(found), **found}
 
 
 def host_lacks(found: FOUND, spec: RunSpec, host: str, kernel: str | None = None) -> Iterator[str]:
-    """What a host lacks for the run, one line each. KERNEL: the flavour that it has to be, if any."""
+    """Requirements of the run that a host does not meet, one line each. KERNEL: its flavour, if required."""
     kinds = {flow.kind for flow in spec.flows}
     if kinds & set(SCTP) and not found["settings"]:
         yield no_sctp(found)
@@ -62,7 +62,7 @@ def no_sctp(found: FOUND) -> str:
 
 
 def middle_lacks(found: FOUND, directions: list[Direction]) -> Iterator[str]:
-    """What the kernel or tc lacks to shape these directions."""
+    """Features that the kernel or tc lacks to shape these directions, one line each."""
     if not found["netem"]:
         yield f"the kernel {found['release']} has no netem (CONFIG_NET_SCH_NETEM)"
     elif any(random(one) for one in directions) and not found["netem_seed"]:
@@ -73,7 +73,7 @@ def middle_lacks(found: FOUND, directions: list[Direction]) -> Iterator[str]:
 
 
 def no_bottleneck(spec: RunSpec) -> Iterator[str]:
-    """What a place lacks whose middles are machines: one that several paths go through."""
+    """One line for each shared bottleneck: a place whose middles are machines supports none."""
     for one in spec.topology.shared:
         yield f"bottleneck {one.name}: got place {spec.place}, expected uml or netns; choose one with --place"
 

@@ -137,13 +137,13 @@ def losses_in_a_row(spec: RunSpec, flow: Flow) -> int:
 
 
 def losses_s(spec: RunSpec, flow: Flow, timeouts: int) -> float:
-    """What losses explain to a sender that counted so many TIMEOUTS."""
+    """Seconds that losses explain: timeouts in a row, one per loss of a chunk, TIMEOUTS at most."""
     worst = max(rto(spec, flow, path) for path in used(spec, flow))
     return backed_off(spec, worst, min(timeouts, losses_in_a_row(spec, flow)))
 
 
 def outage_s(spec: RunSpec, flow: Flow, outage: Outage) -> float:
-    """What one outage costs at most: the timeouts until the path is left, from its last answer on."""
+    """Seconds that one outage costs at most: a round trip, then the timeouts until the path is left."""
     path = spec.topology.path(outage.path)
     return longest_trip(spec, flow) + backed_off(spec, rto(spec, flow, path), timeouts_until_left(spec))
 

@@ -191,7 +191,7 @@ def neck_commands(topology: Topology, shared: Bottleneck, seed: int) -> list[Com
 
 
 def steering(topology: Topology, path: Path, where: str) -> Iterator[Command]:
-    """What a path brings goes into the queue of its direction; behind it, the receiver's MAC says whither."""
+    """Packets of a path enter the queue of their direction; after it, the receiver's MAC selects the port."""
     near, far = ends(topology, path, HOSTS[1])
     for way, came, left, to in (("forward", HOSTS[0], HOSTS[1], near), ("reverse", HOSTS[1], HOSTS[0], far)):
         behind = "reverse" if way == "forward" else "forward"
@@ -236,7 +236,7 @@ def host_end(topology: Topology, path: Path, host: str) -> list[Command]:
 
 
 def host_address(topology: Topology, path: Path, host: str) -> list[Command]:
-    """What makes a host's address on a path usable; the inverse of deleting that address."""
+    """Commands that make a host's address on a path usable; the inverse of deleting that address."""
     near, far = ends(topology, path, host)
     other = HOSTS[1 - HOSTS.index(host)]
     table = 100 + topology.number(path.name)

@@ -19,7 +19,7 @@ UDP = str(AGENT / "udp.py")
 
 @dataclass(frozen=True)
 class Names:
-    """What things are called on the machines.
+    """Names on the machines.
 
     WHERE: namespace of the laboratory -> machine. WORDS: namespace -> word -> word there; those of "" hold in
     all. A word of a command is looked up as a whole, then each part between its commas.
@@ -47,9 +47,9 @@ class Names:
 def placed(
     plan: Plan, names: Names, machines: tuple[Address, ...], mpflow: str, links: Links | None = None
 ) -> Plan:
-    """PLAN on machines. What it does outside of all namespaces is left out: there is no such thing there.
+    """PLAN on machines. Its commands outside of all namespaces are left out: a machine is one namespace.
 
-    LINKS: what the laboratory calls the plan's links, where others take their place.
+    LINKS: the plan's links under the laboratory's names, if the machines use others.
     """
     programs = {name: path for name, path in (("mpflow", mpflow), ("mpflow-usrsctp", f"{mpflow}-usrsctp"))
                 if any(path in (one.receiver.argv[0], one.sender.argv[0]) for one in plan.flows)}  # fmt: skip
@@ -93,7 +93,7 @@ def without_seeds(plan: Plan) -> Plan:
 
 
 def part(plan: Mapping[str, Any], machine: str) -> dict[str, Any]:
-    """What MACHINE is to do of PLAN (JSON). Both hosts look at every event; no other machine counts."""
+    """MACHINE's part of PLAN (JSON). Both hosts read their state at every event; other machines do not."""
     is_host = machine in plan["site"]["hosts"].values()
 
     def here(one: Mapping[str, Any]) -> bool:
@@ -157,7 +157,7 @@ def flow_of(name: str, parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]
 
 
 def event_of(number: int, hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What both hosts saw as an event came."""
+    """An event with the path states and T3 counters that each host read at it. NUMBER: from 0."""
     seen = {host: found["events"][number] for host, found in hosts.items()}
     first = seen["host1"]
     return {

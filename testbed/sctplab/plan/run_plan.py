@@ -51,7 +51,7 @@ class Capture:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the agent reads, as plan.json."""
+    """The input of the agent, written as plan.json."""
 
     format: int
     setup: tuple[Command, ...]

@@ -47,7 +47,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Means:
-    """What all flows of a run share: path of mpflow, seed of payloads, interval of time series (0 = none)."""
+    """Common to all flows of a run: path of mpflow, seed of payloads, interval of time series (0 = none)."""
 
     mpflow: str
     payload_seed: int
@@ -181,14 +181,14 @@ def end_options(flow: Flow) -> list[str]:
 
 
 def preparations(flow: Flow, topology: Topology, paths: tuple[str, ...]) -> tuple[Command, ...]:
-    """What a flow needs beforehand beside common_commands."""
+    """Commands before the flow starts, in addition to common_commands."""
     if flow.kind in BY_KERNEL:
         return ()
     return mptcp_commands(flow, topology, paths) if flow.kind == "mptcp" else encapsulation(flow)
 
 
 def encapsulation(flow: Flow) -> tuple[Command, ...]:
-    """What lets the kernel's SCTP talk to usrsctp: its own UDP port and, where it calls, the other's."""
+    """UDP encapsulation (RFC 6951) towards usrsctp: the kernel's port and, if it connects, the peer's."""
     sender, receiver = flow.hosts
     needed = {
         "usrsctp-to-sctp": [(receiver, "udp_port")],
@@ -213,7 +213,7 @@ def mptcp_commands(flow: Flow, topology: Topology, paths: tuple[str, ...]) -> tu
 
 
 def iperf3(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load, ...]:
-    """What others measure with, on one path. With --sctp it spins between sends, so it is not steady."""
+    """iperf3, as others measure, on one path. With --sctp it spins between sends, so it is not steady."""
     sender, receiver = flow.hosts
     path = used_paths(flow, topology)[0]
     near, far = address(topology, sender, path), address(topology, receiver, path)

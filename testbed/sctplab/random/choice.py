@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What scenarios have in common that are drawn from a seed and have no file: flaps, cmt-random. Pure.
+"""Common parts of the scenarios that are drawn from a seed and have no file: flaps, cmt-random. Pure.
 
-A run is a function of its seed. What is drawn has a source of its own, made from the seed and its name, so
-that a value more or less leaves all others as they are.
+A run is a function of its seed. Each value is drawn from a generator of its own, seeded by the run's seed and
+the value's name, so that a value more or less leaves all others as they are.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ MOST_MESSAGES = 20000
 FULL_B = 1514  # of a full packet, as netem counts
 ENCAPSULATION_PORT = 9899
 MAX_RETRANS = 10  # the kernel's own
-# What stock kernels know, then what the series adds; in this order, since some bound each other.
+# Settings of stock kernels, then those that the series adds; in this order, since some bound each other.
 STOCK_SETTINGS: dict[str, tuple[Any, ...]] = {
     "rto_max": (2000, 5000, 10000),
     "rto_min": (200, 500, 1000),
@@ -141,7 +141,7 @@ def direction(draw: Draw, name: str, rate_mbit: float, marks: bool) -> Direction
 
 
 def draw_options(draw: Draw) -> dict[str, bool]:
-    """What both ends have to know."""
+    """Options that both ends must agree on, as option -> on or off."""
     return {
         "interleaving": draw.one("interleaving", (False, False, True)),
         "auth": draw.one("auth", (False, False, False, True)),

@@ -26,7 +26,7 @@ ALL_DOWN_SHARE = 0.25  # of the seeds: moments without any path
 SCHEDULE_S = (10.0, 60.0)
 STOCK_MAX_RETRANS = 10
 FAMILIES = (("ipv4",) * 3, ("ipv4",) * 3, ("ipv6",) * 3, ("ipv4", "ipv6", "ipv4"))
-# What stock kernels know, then what the series adds; in this order, since some bound each other.
+# Settings of stock kernels, then those that the series adds; in this order, since some bound each other.
 STOCK_SETTINGS: dict[str, tuple[Any, ...]] = {
     "rto_max": (2000, 10000, 60000),
     "rto_min": (100, 200, 500, 1000),

@@ -22,7 +22,7 @@ LOOK_S = 12.0
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found. PROBES, FACTS: by machine, see testbed/agent/probe.py and facts.py.
+    """Results of a survey of machines. PROBES, FACTS: by machine, see testbed/agent/probe.py and facts.py.
 
     CLOCKS: machine -> (seconds ahead of this machine's, how wrong that may be). PINGS: (path, family) ->
     largest packet that was sent unfragmented, and the round trip in ms or None when there was no answer.
@@ -83,7 +83,7 @@ def survey(inventory: Inventory) -> Survey:
 
 
 def python(machine: Machine, before: list[str], file: str, *words: str) -> dict[str, Any]:
-    """What one of the agent's programs prints there."""
+    """The JSON output of one of the agent's programs on MACHINE; raises RunError if it fails."""
     done = machine.look(*before, *PYTHON, f"agent/{file}", *words, limit_s=LOOK_S)
     if done["exit"]:
         reason = (done["errors"].strip().splitlines() or ["no answer"])[-1]

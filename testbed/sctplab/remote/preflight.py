@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a survey of machines says about them: each finding one line. Pure.
+"""Findings about machines from their survey, one line each. Pure.
 
-bad: no run starts. note: something that may change what is measured. ok: what was looked at and is right.
+bad: no run starts. note: something that may change the measurements. ok: checked and right.
 """
 
 from __future__ import annotations

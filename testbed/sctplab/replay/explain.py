@@ -114,7 +114,7 @@ class Trace:
         self.sendings[tsn].append(Sending(now, path, held if new else again))
 
     def held(self, now: int) -> str:
-        """What a new chunk had waited for that leaves now."""
+        """The reason why a new chunk that leaves now did not leave earlier; "program": app-limited."""
         out = self.sender.out.values()
         if now - self.sender.sack_ns > AT_ONCE_NS or not out:
             repairing = any(one.marked or one.times > 1 for one in out)
@@ -222,7 +222,7 @@ def waits(trace: Trace, start_ns: int) -> list[Wait]:
 
 
 def wait(trace: Trace, start_ns: int, before: int, now: int, tsn: int, path: str) -> Wait:
-    """What filled the time: first until the chunk was sent, then until each time that it was sent again."""
+    """The wait from BEFORE to NOW by causes: until the chunk was sent, then until each retransmission."""
     way = "reverse" if trace.spec.measured_flow.reverse else "forward"
     delay = round(0.9e6 * getattr(trace.spec.topology.path(path), way).delay_ms)
     every = [one for one in trace.sendings.get(tsn, []) if one.time_ns <= now]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a story says of each path and of the timers, each figure with the reason for it."""
+"""Figures of each path and of the timers, derived from a story; each has the reason for it."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def rate(way: Way) -> Figure:
 
 
 def queue(way: Way) -> Figure | None:
-    """What a full path's queue held when it dropped packets."""
+    """The length in packets of a queue that dropped some; None if unknown or without drops."""
     full, least = full_mbit(way), way.delay.time_ns
     if least is None or not way.dropped:
         return None

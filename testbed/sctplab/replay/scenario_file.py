@@ -233,7 +233,7 @@ def assigned(key: str, value: float | str | bool, why: str) -> Iterator[str]:
 
 
 def reference(found: Figures) -> str:
-    """What happened, as a reference file of the report; "" where nothing can be told."""
+    """Metrics of the capture, as a reference file of the report (CSV); "" if none can be told."""
     rows = []
     if found.failover_s:
         rows.append(("failover_s", found.failover_s.value))

@@ -163,7 +163,7 @@ class Sender:
         self.timer_ns[path] = now
 
     def sack(self, now: int, path: int, chunk: Chunk) -> list[Out]:
-        """What a SACK acknowledges newly."""
+        """The chunks that a SACK newly acknowledges."""
         if self.numbers.last is None:
             return []
         cum = self.numbers.whole(chunk.number)

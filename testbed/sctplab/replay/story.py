@@ -150,7 +150,7 @@ class Story:
         return way.ask(packet.time_ns, packet.length) if answered and kinds & {"DATA", *ASKING} else None
 
     def forget(self, now: int) -> None:
-        """What was sent too long ago to arrive."""
+        """Drop packets that were sent more than WAIT_NS ago: they no longer arrive."""
         self.forgot_ns = now
         self.sent = {key: asks for key, asks in self.sent.items() if asks[-1].sent_ns > now - WAIT_NS}
 

@@ -42,7 +42,7 @@ def token(chunk: Chunk) -> bytes | int:
 
 @dataclass
 class OneWay:
-    """What went one way under one verification tag."""
+    """The packets of one direction, under one verification tag."""
 
     tag: Tag
     first_ns: int
@@ -252,7 +252,7 @@ def ends(association: Association, sources: Sequence[Source]) -> dict[Path, str]
 def by_answers(association: Association, one: Source) -> str | None:
     if association.back is None:
         return None
-    # What bears back's tag goes to host1: the answers to host1's requests.
+    # Packets with back's tag go to host1: the answers to host1's requests.
     far = one.answered_ns.get(association.back.tag)
     near = one.answered_ns.get(association.there.tag)
     if near is None or far is None:

@@ -147,7 +147,7 @@ class Way:
         return one
 
     def settle(self, now_ns: int) -> None:
-        """What nobody has answered for WAIT_NS is lost."""
+        """Judge pending packets in order; without an answer for WAIT_NS, a packet counts as lost."""
         while self.pending and (
             self.pending[0].passed is not None
             or self.pending[0].sent_ns < now_ns - WAIT_NS

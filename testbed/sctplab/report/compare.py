@@ -38,7 +38,7 @@ from sctplab.report.tables import tally
 WIDTH = 220
 MAX_LISTED = 20
 WORST = 10
-# What two sets may differ in and still be matched, provided each has a single value of it.
+# Two sets are matched although they differ in one of these, provided each has a single value of it.
 SIDES = ("kernel", "variant", "base", "place")
 
 Key = tuple[str, tuple[Value, ...], tuple[tuple[str, Value], ...]]  # scenario, values of SIDES kept, factors

@@ -62,7 +62,7 @@ _UNITS = {
 
 
 def metric(name: str) -> Metric:
-    """What is known of a metric; for a name not in HEADLINES the unit comes from the name's end."""
+    """Title, unit and kind of a metric; for a name not in HEADLINES the unit comes from its suffix."""
     known = _BY_NAME.get(name)
     if known:
         return known

@@ -69,7 +69,7 @@ class Scene:
         ]
 
     def label(self, curve: Curve) -> str:
-        """What tells the curve from the others: its line, and the factors that were made curves."""
+        """The curve's entry in the legend: its line, and its values of the factors that were made curves."""
         line = [self.section.label(curve.line)] if self.several_lines or not curve.fixed else []
         return ", ".join([*line, *([setting_text(curve.fixed)] if curve.fixed else [])])
 
@@ -89,7 +89,7 @@ class Scene:
 
     @property
     def caption(self) -> str:
-        """What the marks and bars are, and how many runs stand behind them."""
+        """The meaning of marks and bars, and the number of runs per mark."""
         estimates = [found for _, found in self.shown()]
         counts = sorted({found.n for found in estimates})
         n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"

@@ -128,7 +128,7 @@ def reference_csv(section: Section, plots: Sequence[Plot], how: str) -> str:
 
 
 def _shown(section: Section, line: Line, point: Point, plot: Plot) -> Iterator[tuple[str, Estimate | None]]:
-    """What a plot shows of a cell: one estimate, or one per step of a cdf."""
+    """(metric, estimate) of a cell as a plot shows it: one, or one per step of a cdf."""
     if plot.kind == "cdf":
         for k in range(plot.up_to + 1):
             yield at_most(plot.metric, k), section.at_most(line, point, plot.metric, k)

@@ -49,7 +49,7 @@ class Estimate:
 
     @property
     def centre(self) -> float:
-        """What the sample is judged by: the median of a skewed metric, else the mean."""
+        """The measure of location: the median of a skewed metric, else the mean."""
         return self.median if self.skewed else self.mean
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the report's page says, as plain data for the template: tables, failures, provenance. Pure."""
+"""The content of the report's page, as plain data for the template: tables, failures, provenance. Pure."""
 
 import shlex
 from collections import Counter
@@ -215,7 +215,7 @@ def settings_table(section: Section) -> tuple[tuple[str, ...], list[tuple[str, s
 
 
 def warnings(section: Section) -> list[str]:
-    """What makes the section's numbers doubtful although its runs ended ok."""
+    """Reasons to doubt the section's numbers although its runs ended ok, one line each."""
     return _mixed_builds(section) + _mismatches(section)
 
 
@@ -329,7 +329,7 @@ def heads(section: Section) -> tuple[str, ...]:
 
 
 def _caption(metric: Metric, usual: int, mixed: bool) -> str:
-    """What the numbers are; USUAL is the number of runs behind most cells."""
+    """The statistic and interval of a metric's cells; USUAL is the number of runs in most of them."""
     smallest = MIN_FOR_MEDIAN_INTERVAL if metric.skewed else 2
     what = "Median" if metric.skewed else "Mean"
     if usual >= smallest:

@@ -40,7 +40,7 @@ def capture_differs(a: Path, b: Path) -> tuple[int, str] | None:
 
 
 def packet_difference(one: Packet | None, other: Packet | None) -> str:
-    """What tells two packets apart, in words."""
+    """The first difference of two packets, as text: presence, length, a byte, or the time."""
     if one is None or other is None:
         return "only in the " + ("second" if one is None else "first")
     if one.length != other.length:

@@ -20,7 +20,7 @@ UNFINISHED = "the run was started and never ended"
 
 
 def crashed(spec: RunSpec, kernel: Kernel) -> dict[str, Any]:
-    """What stands on disk while a run goes on."""
+    """The record on disk while a run goes on; it remains if the run never ends."""
     return {
         "format": RECORD_FORMAT,
         "status": "crashed",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a run is: frozen data, no I/O. A RunSpec says everything that decides a run's outcome.
+"""The specification of a run: frozen data, no I/O. A RunSpec has everything that decides a run's outcome.
 
 Units are part of the names: _mbit (10^6 bit/s), _ms, _s, _kb (1024 bytes), _mb (10^6 bytes), _pct.
 Two hosts, host1 and host2, are joined by paths; "forward" is host1 -> host2.
@@ -95,7 +95,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """What PATHS have in common: one queue each way, beyond what each of them does by itself."""
+    """A link that PATHS share: one queue each way, in addition to the queues of each path."""
 
     name: str = field(metadata=NAME)
     paths: tuple[str, ...] = field(metadata=names("path names"))
@@ -297,7 +297,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Measure:
-    """What is sampled while the run goes on; 0 = nothing."""
+    """Sampling during the run; an interval of 0 = none."""
 
     sample_ms: int = field(default=0, metadata=count(0, 3600000, "ms between samples"))
 

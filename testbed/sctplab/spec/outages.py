@@ -76,7 +76,7 @@ def all_down(outages: Sequence[Outage], paths: Sequence[str]) -> list[Interval]:
 
 
 def events(outages: Sequence[Outage]) -> tuple[Event, ...]:
-    """What the laboratory does for these outages, in order of time."""
+    """The events that make these outages, in order of time."""
     return tuple(sorted((event for one in outages for event in one.events()), key=lambda event: event.at_s))
 
 

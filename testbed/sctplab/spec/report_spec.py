@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a scenario file says about its report: plots and contrasts. Read when the report is made.
+"""The report section of a scenario file: plots and contrasts. Read when the report is made.
 
     [[plots]]                         # in place of the automatic ones
     metric = "any_spurious_failover"
@@ -108,7 +108,7 @@ def read(tree: Mapping[str, Any], factors: Iterable[str], at: At) -> Wanted:
 
 
 def of_scenario(name: str) -> Wanted:
-    """What the scenario file of that name asks for; nothing when it is not beside the laboratory's own."""
+    """The plots and contrasts of the laboratory's scenario NAME; none if it has no such file."""
     path = SCENARIOS / f"{name}.toml"
     if not path.is_file():
         return Wanted()

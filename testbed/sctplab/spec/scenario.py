@@ -118,7 +118,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the command line adds to a scenario."""
+    """Options of the command line that complete a scenario."""
 
     kernels: tuple[str, ...] = FLAVOURS
     base: str = USUAL_BASE

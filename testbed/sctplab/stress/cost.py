@@ -89,7 +89,7 @@ class Result:
 
 
 def cases(asked: Asked) -> list[Case]:
-    """What is asked for, the cheap ones first; raises LabError for a kind that is none."""
+    """The cases of the kinds asked for, the cheap ones first; raises LabError for an unknown kind."""
     every = [Case(kind, a, 0, 8, 200) for kind in ("data", "heartbeat") for a in ADDRESSES]
     every += [Case("sack", a, 100, 4, 40) for a in ADDRESSES]
     every += [Case(kind, 2, 0, 150, 15000) for kind in ("send", "send-per-path")]
@@ -120,7 +120,7 @@ def settings(text: str, file: str) -> list[str]:
 
 
 def symbols(listing: str) -> str:
-    """What cost-steps reads, from the output of nm -n."""
+    """The symbol file of cost-steps from the output of nm -n; raises RunError without MARKER or functions."""
     lines: dict[str, tuple[str, str]] = {}
     for line in listing.splitlines():
         address, kind, name = [*line.split(), "", "", ""][:3]
@@ -144,7 +144,7 @@ def programs() -> Path:
 
 
 class Counting:
-    """What boots share: kernels, programs, the settings of a variant."""
+    """Common to all boots: kernels, their symbols, programs."""
 
     def __init__(self, asked: Asked, processes: Processes) -> None:
         self.processes = processes
@@ -306,7 +306,7 @@ def middle(result: Result | None, figures_of: str) -> float | None:
 
 
 def targets(results: list[Result]) -> list[Target]:
-    """What the series wants to keep to, as far as the cases are there."""
+    """The cost limits of the series with the measured ratios, for the cases that were measured."""
     found = {(one.case.kind, one.case.addresses, one.case.chunks, one.variant): one for one in results}
 
     def count(*key: Any) -> float | None:

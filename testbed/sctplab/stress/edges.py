@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What of net/sctp ran: the blocks of a kernel *-kcov, and the edges that its /proc/sctp_edges lists.
+"""Coverage of net/sctp: the basic blocks of a kernel *-kcov, and the edges that its /proc/sctp_edges lists.
 
-A block is known by the offset of what follows its call of COUNTER from _stext, an edge by two of these.
+A block is known by the offset from _stext of the instruction after its call of COUNTER, an edge by two
+of these.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def kernel(asked: Asked) -> Path:
 
 
 class Fuzz:
-    """What runs share: the kernel, the programs, the clock."""
+    """Common to all runs: the kernel, the programs, the time at which to stop."""
 
     def __init__(self, asked: Asked, processes: Processes) -> None:
         self.asked = asked
@@ -169,7 +169,7 @@ def line(record: Record) -> str:
 
 
 def summary(asked: Asked, records: list[Record]) -> Record:
-    """What is kept of all of it."""
+    """The file of a session: program, kernel, build, totals, seeds that failed, all RECORDS."""
     return {
         "program": asked.program,
         "kernel": asked.kernel,

@@ -55,7 +55,7 @@ def derived(parent: Streams, rng: random.Random) -> Streams:
 
 @dataclass
 class Guide:
-    """What is tried next, and what was reached. FRESH: cases; not DERIVE: no others than these."""
+    """Choice of the next case, and the coverage so far. FRESH: cases; not DERIVE: these only."""
 
     fresh: Iterator[str]
     derive: bool
@@ -103,7 +103,7 @@ class Guide:
         return chosen
 
     def record(self, kernel: Path) -> dict[str, Any]:
-        """What is kept of it."""
+        """The coverage, for JSON; "cases" is a small set that runs all blocks, "never" functions not run."""
         places = edges.blocks(kernel)
         ran = [places[at] for at in self.reached.blocks(self.reached.all) if at in places]
         of_file = Counter(place.file for place in ran)

@@ -104,7 +104,7 @@ def place(lines: Sequence[str]) -> str:
 
 
 def reports(console: str) -> Iterator[Report]:
-    """What the kernel complained of, in order."""
+    """The kernel's reports on the console, in order."""
     lines = [line.rstrip() for line in console.splitlines()]
     starts = [number for number, line in enumerate(lines) if START.search(line)]
     for start, following in itertools.pairwise([*starts, len(lines)]):
@@ -191,7 +191,7 @@ def pack(asked: Asked, file: Path) -> None:
 
 
 def command(asked: Asked) -> str:
-    """What the machine carries out: the queue, JOBS at a time."""
+    """The machine's command line: it works off the queue, JOBS at a time."""
     shared = " ".join(f'"{one.argv[-1]}"' for one in common_commands() if not one.where)
     limits = f"LIMIT_S={SEED_S} END_S=$(($(cut -d. -f1 /proc/uptime) + {asked.minutes * 60:.0f}))"
     return (

@@ -9,7 +9,7 @@
         done = vms["first"].run("dpkg -i /root/some.deb", limit_s=300)
         vms["second"].cable(1, plugged=False)
 
-Inside, `control` is the way in, and data1, data2, ... are the network cards in their order, down and without
-addresses; two with the same cable are joined. What a machine writes goes to a layer of its own and is gone
+Inside, `control` is the interface for ssh; data1, data2, ... are the network cards in their order, down and
+without addresses; two with the same cable are joined. A machine writes to a qcow2 overlay of its own, deleted
 afterwards. `testbed/vm` does the same from the command line.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What virtual machines can keep up with here and now: wake-ups, round trips, packets; testbed/vm limits."""
+"""Limits of virtual machines on this host: late wake-ups, round trips, packet rates; testbed/vm limits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a virtual machine is made of, and the arguments and files that say so to QEMU and ssh."""
+"""The parts of a virtual machine, and the arguments and files that describe it to QEMU and ssh."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def arguments(machine: Machine, number: int, folder: Path, port: int, plugs: Seq
 
 
 def init_disk() -> bytes:
-    """What a lean machine's shell reads from its second disk: empty lines fill the last sector."""
+    """The second disk of a lean machine: a script for its shell, padded with newlines to whole sectors."""
     script = INIT.read_bytes()
     return script + b"\n" * (-len(script) % SECTOR_B)
 

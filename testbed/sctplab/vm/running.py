@@ -195,7 +195,7 @@ class Running:
 class Idle:
     """Whether the process PID has asked for next to no processor time for IDLE_S seconds.
 
-    What it had to wait for counts like what it got: a processor that others use is not one it does not need.
+    Time waiting for a processor counts like time on one: the load of other processes does not make it idle.
     """
 
     def __init__(self, pid: int) -> None:

@@ -44,7 +44,7 @@ class Story:
     metrics: dict[str, float]
 
     def sent(self, path: str, start: float, end: float) -> list[int | str]:
-        """What left on PATH from START until before END: TSNs, and the names of other chunks but SACKs."""
+        """Chunks that left on PATH from START until before END: TSNs, and the names of others but SACKs."""
         return [
             one.tsn if one.tsn is not None else one.kind
             for ms, where, left, one in self.chunks

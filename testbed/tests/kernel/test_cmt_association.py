@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Concurrent multipath transfer with everything else SCTP can do: all arrives, and over all paths.
 
-What mpflow can send is a run of the laboratory; the rest are the cases of work/transfer.py.
+Transfers that mpflow can make are runs of the laboratory; the rest are the cases of work/transfer.py.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def test_an_address_that_the_program_names_is_obeyed(tmp_path: Path) -> None:
     assert [one.path for one in data] == [f"path{1 + ((one.tsn or 0) - 1) // 10 % 2}" for one in data]
 
 
-# What mpflow sends
+# Transfers of mpflow
 
 
 def shares(lab: Lab, one: RunSpec) -> list[float]:

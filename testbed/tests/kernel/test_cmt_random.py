@@ -31,7 +31,7 @@ def bench() -> Iterator[runner.Bench]:
 
 
 def judged(seed: int, losses: int, bench: runner.Bench, folder: Path) -> judge.Verdict:
-    """What is wrong in FOLDER with these runs in it too."""
+    """The verdict on the records in FOLDER, after these runs have been added to it."""
     for spec in cmt.runs(seed, "patched", Choice(), {"losses": losses}):
         record = folder / "records" / f"{spec.run_id}.json"
         runner.perform(runner.Job(spec, record, folder / "pcap"), bench)

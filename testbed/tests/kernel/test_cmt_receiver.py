@@ -51,7 +51,7 @@ def after_joining(seen: Seen) -> float:
 
 
 def counts(seen: Seen) -> list[int]:
-    """What each SACK says of the number of packets that it answers."""
+    """The number of packets that each SACK answers, by its flags."""
     return [(one.flags & COUNT_BITS) >> 6 for one in seen.sacks()]
 
 

@@ -48,7 +48,7 @@ def setup(settings: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def verdicts(flavour: str, settings: dict[str, str], folder: Path) -> Verdicts:
-    """What every program says on a kernel."""
+    """The verdict of every program on a kernel with these settings; "crashed" for one without a result."""
     programs = functional_tests()
     found: Verdicts = {path.name: ("crashed", {}) for path in programs}
     plan = {"setup": setup(settings), "programs": [str(path) for path in programs], "limit_s": LIMIT_S}

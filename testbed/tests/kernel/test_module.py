@@ -26,7 +26,7 @@ def package() -> Path:
 
 @pytest.fixture(scope="module")
 def made(package: Path) -> Path:
-    """What installing the package on a stock kernel of the base that is tested makes."""
+    """The folder with the results of installing the package on a stock kernel of the base that is tested."""
     return module.installed(module.usual(USUAL_BASE), package)
 
 
@@ -40,7 +40,7 @@ def symbols(text: str) -> dict[str, int]:
 
 
 def fields(path: Path) -> dict[str, str]:
-    """What modinfo said, the first value of each field."""
+    """The fields in the output of modinfo, the first value of each."""
     pairs = (line.split(":", 1) for line in reversed(path.read_text().splitlines()))
     return {key: value.strip() for key, value in pairs}
 

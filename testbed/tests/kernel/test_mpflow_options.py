@@ -14,7 +14,7 @@ pytestmark = pytest.mark.kernel
 
 
 def send(kernel: str, folder: Path, **keys: Any) -> dict[str, Any]:
-    """What the agent says about a short flow with these keys."""
+    """The agent's result of a run with one short flow that has these keys."""
     flow = replace(small_spec().flows[0], size_mb=0.01, **keys)
     spec = small_spec(kernel=kernel, flows=(flow,))
     with runner.bench_for([spec]) as bench:

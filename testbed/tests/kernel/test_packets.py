@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What single patches change on the wire: the cases of work/packets.py, one boot for all."""
+"""Changes that single patches make on the wire: the cases of work/packets.py, one boot for all."""
 
 import pytest
 from tests.kernel.work.packets import CASES

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What runs beside CMT: striping over several associations; the library usrsctp, alone and with the kernel.
+"""Alternatives to CMT: striping over several associations; the library usrsctp, alone and with the kernel.
 
 How well usrsctp does is its own affair: asked is that all arrives and that each setting does something.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What each setting of the series does to a transfer: the path of a retransmission, and what it waits for."""
+"""Effects of each setting of the series on a transfer: path of a retransmission, and what it waits for."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What tools/failover-time predicts is what a kernel does, within 10 %.
+"""The predictions of tools/failover-time agree with a kernel within 10 %.
 
 test_setup.py and test_path_mtu.py compare an association set up over a dead path, and a path with a hole.
 """

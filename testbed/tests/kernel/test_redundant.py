@@ -33,7 +33,7 @@ def measure(bench: runner.Bench) -> Any:
 
 
 def octets(made: dict[str, Any]) -> int:
-    """What host1 sent over all paths, IP headers included."""
+    """Bytes that host1 sent over all paths, IP headers included."""
     return int(made["counters"]["host1"]["IpExt.OutOctets"])
 
 

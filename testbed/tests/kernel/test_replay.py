@@ -228,7 +228,7 @@ def test_losses(bench: runner.Bench, tmp_path: Path) -> None:
 
 
 def test_losses_on_a_full_path(bench: runner.Bench, tmp_path: Path) -> None:
-    """What a queue dropped is no random loss, and the other way round."""
+    """Packets dropped by a full queue are not counted as random losses, nor the other way round."""
     spec = cell("demo-cut", "kernel", {"size_mb": (8,), "cut_s": (60.0,)})
     first, *others = spec.topology.paths
     spec = replace(spec, events=(), flows=(replace(spec.flows[0], paths=("path1",)),))

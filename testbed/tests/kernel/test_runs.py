@@ -166,7 +166,7 @@ def in_session(session: int) -> list[int]:
 
 
 def gone(session: int) -> bool:
-    """Has the session ended? What was killed may take a moment to die."""
+    """Whether the session has ended; killed processes have 2 s to exit."""
     until = time.monotonic() + 2
     while in_session(session) and time.monotonic() < until:
         time.sleep(0.01)

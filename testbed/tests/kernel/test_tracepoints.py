@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the tracepoints of the multipath sender say: the cases of work/tracepoints.py, one boot for all."""
+"""Events of the multipath sender's tracepoints: the cases of work/tracepoints.py, one boot for all."""
 
 import pytest
 from tests.kernel.work.tracepoints import CASES

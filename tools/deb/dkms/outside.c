@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What code outside sctp.ko reads of its structures, and that code was not built with our headers. This file is built
+/* Parts of SCTP's structures that code outside sctp.ko reads; that code was not built with our headers. This file is built
  * with both, ours and the kernel's; the same machine code has to come out, else the build ends.
  *
  * Never linked into anything.

@@ -41,7 +41,7 @@ SLOW = ("netem", "delay", "5ms", "rate", "100mbit", "limit", "2000")
 SWITCH = ["0", "1"]
 SCHEDULERS = ["round-robin", "primary-first", "lowest-rtt", "redundant"]
 SACKS = ["standard", "delayed", "per-path"]
-# What a setting may be, in the order of the option's values.
+# Socket option -> the setting and its values, in the order of the option's values.
 OPTIONS = {
     0x1200: ("cmt", SWITCH),
     0x1201: ("cmt_sack", SACKS),

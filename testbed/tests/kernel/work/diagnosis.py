@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `sctp-multipath doctor` says of hosts, one after the other in one kernel. Standard library only."""
+"""Output of `sctp-multipath doctor` for hosts, one after the other in one kernel. Standard library only."""
 
 import contextlib
 import ctypes

@@ -46,7 +46,7 @@ def exporting(*words: str) -> Iterator[None]:
 
 
 def scraped() -> Samples:
-    """What Prometheus on host a gets, read by the strict parser of its library."""
+    """The samples of a scrape on host a, read by the strict parser of Prometheus' own library."""
     from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
     asked = urllib.request.Request(URL, headers={"Accept": "application/openmetrics-text; version=1.0.0"})

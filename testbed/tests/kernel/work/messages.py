@@ -89,7 +89,7 @@ def send(
 
 
 class Inbox:
-    """What arrived: numbers of messages by (association, stream), in the order of arrival."""
+    """Received messages: their numbers by (association, stream), in the order of arrival."""
 
     def __init__(self) -> None:
         self.numbers: dict[tuple[int, int], list[int]] = defaultdict(list)

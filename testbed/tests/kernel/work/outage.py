@@ -51,7 +51,7 @@ def look() -> list[dict[str, Any]]:
 
 
 def traffic(client: socket.socket, peer: socket.socket) -> None:
-    """What fits, and what has come is read."""
+    """Send up to EACH messages, as many as the socket buffer takes, and read all that has arrived."""
     with contextlib.suppress(BlockingIOError):
         for _ in range(EACH):
             client.send(bytes(SIZE))

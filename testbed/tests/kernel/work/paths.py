@@ -104,7 +104,7 @@ def send(client: socket.socket, times: int = 20, each: int = 1) -> None:
 
 
 def dumped(host: str = "a") -> tuple[Association, ...]:
-    """What sock_diag says on a host."""
+    """All associations of a host, dumped by sock_diag."""
     with inside(host):
         found = diag.associations(diag.dump())
     assert found is not None, "the kernel does not know the request"
@@ -238,7 +238,7 @@ def other_namespaces_see_nothing() -> None:
 
 
 def as_nobody(call: Callable[[], object]) -> str:
-    """What CALL returns in a process without rights, as text."""
+    """The repr() of CALL's result in a process without privileges; "" when it raises."""
     ours, theirs = os.pipe()
     child = os.fork()
     if not child:

@@ -17,7 +17,7 @@ MOVES = r"(?m)^.*(entropy|valid_lft).*\n| expires \S+"
 
 
 def seen(look: str) -> str:
-    """What a command prints; neighbours in order, which is that of a hash table."""
+    """The output of a command; that of `ip neigh` sorted, since its own order is that of a hash table."""
     text = subprocess.run(look.split(), capture_output=True, text=True).stdout
     return "".join(sorted(text.splitlines(keepends=True))) if look == "ip neigh" else text
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the tracepoints of the multipath sender say, a peer led by the hand: a case per sentence.
+"""Events of the multipath sender's tracepoints, a peer driven packet by packet: one function per case.
 
 Standard library only.
 """

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What goes out over two paths at once, a peer led by the hand: one case per sentence. Standard library."""
+"""Data sent over two paths at once, a peer driven packet by packet: one function per case.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A path that answers and loses what is large, a peer led by the hand: a case per sentence.
+"""A path that answers but loses large packets, a peer driven packet by packet: one function per case.
 
 Standard library only.
 """

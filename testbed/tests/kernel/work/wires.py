@@ -14,7 +14,7 @@ HEADER = 16  # of a DATA chunk, bytes
 
 @dataclass
 class Wire:
-    """What a path does to packets: RATE in bytes per second, the shortest ROUND TRIP, the queue's length."""
+    """A path: its rate in bytes per second, its shortest round trip, and its queue's length in seconds."""
 
     rate: float
     rtt_s: float
@@ -30,7 +30,7 @@ class Wire:
 
 
 class Receiver:
-    """What a receiver keeps, and says: numbers of messages from 1, handed on in the order of their SSNs."""
+    """State and SACKs of a receiver: messages are numbered from 1 and delivered in the order of SSNs."""
 
     def __init__(self, peer: Peer, done: int) -> None:
         self.peer = peer
@@ -75,7 +75,7 @@ class Line:
         self.waiting: list[tuple[float, int, list[Heard]]] = []  # SACK at, path, what it is for
 
     def wait(self, until: float) -> list[Heard]:
-        """What the socket sends until something happens, a SACK or a packet; at most until then."""
+        """DATA chunks that the socket sends until the next event, a SACK or a packet; at the latest UNTIL."""
         if self.waiting and self.waiting[0][0] <= time.monotonic():
             _, path, packet = heapq.heappop(self.waiting)
             for one in packet:
@@ -95,7 +95,7 @@ class Line:
         return sent
 
     def transfer(self, size: int, seconds: float) -> list[Heard]:
-        """What a socket sends that always has messages of SIZE bytes."""
+        """DATA chunks of a socket that always has messages of SIZE bytes to send."""
         sent: list[Heard] = []
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -104,7 +104,7 @@ class Line:
         return sent
 
     def burst(self, messages: int, size: int, pause_s: float) -> list[Heard]:
-        """What a socket sends that has so many at once, and then nothing for a while."""
+        """DATA chunks of a socket that gets so many messages at once, and then none for PAUSE_S."""
         sent: list[Heard] = []
         until = time.monotonic() + pause_s
         self.peer.say(messages, size)

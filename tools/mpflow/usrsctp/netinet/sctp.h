@@ -2,7 +2,7 @@
 /*
  * Stands in for libsctp's <netinet/sctp.h> when mpflow-usrsctp is built: the same
  * socket calls and structures (RFC 6458), made by the library usrsctp instead of the
- * kernel. What only Linux has gets the numbers and the meaning that it has there.
+ * kernel. Names that only Linux has get the numbers and the meaning of Linux.
  */
 #ifndef MPFLOW_USRSCTP_SCTP_H
 #define MPFLOW_USRSCTP_SCTP_H
