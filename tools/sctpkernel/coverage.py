@@ -90,7 +90,7 @@ class Share:
 
 
 def read(counters: Path, kernel: Path) -> Iterator[dict[str, Any]]:
-    """What gcov makes of the counters of one build: each source file with its lines, per object file."""
+    """The output of gcov for the counters of one build: each source file with its lines, per object file."""
     with tempfile.TemporaryDirectory(prefix="gcov-") as name:
         for gcda in sorted(counters.glob("*.gcda")):
             gcno = kernel / f"{gcda.stem}.gcno"
@@ -156,7 +156,7 @@ def rows(table: Table) -> list[tuple[str, str, str]]:
 
 
 def goals(table: Table) -> list[str]:
-    """What is aimed at and what is had, a sentence each."""
+    """Each goal with the share that was reached, one line of text each."""
     own = shares(table, files_of(table, OWN))
     hooks = shares(table, [name for row in HOOKS for name in files_of(table, row)])
     had = (*own, hooks[0])
@@ -187,7 +187,7 @@ def never_run(table: Table, row: str) -> list[str]:
 
 
 def page(table: Table, command: str, said: str) -> str:
-    """What the page has of it."""
+    """The page's part on a measurement: COMMAND, the last line SAID by the tests, the table, the goals."""
     marked = [
         (f"``{title.strip()}``" if not title.startswith(" ") else f"- ``{title.strip()}``", lines, branches)
         for title, lines, branches in rows(table)
@@ -209,19 +209,23 @@ def page(table: Table, command: str, said: str) -> str:
     return "\n".join(words) + "\n"
 
 
+def pytest() -> list[str]:
+    """The command that runs tests of ROOT from there."""
+    python = subprocess.run([ROOT / "tools/setup", "--python"], capture_output=True, text=True, check=True)
+    return [python.stdout.strip(), "-m", "pytest", "-c", "tools/pyproject.toml", "--rootdir", ".", "-q"]
+
+
 def test(base: str, counters: Path, jobs: int, chosen: Sequence[str]) -> str:
     """Run the tests on kernels that count; their last line."""
-    python = subprocess.run([ROOT / "tools/setup", "--python"], capture_output=True, text=True, check=True)
     tests = chosen or sorted(
         str(path.relative_to(ROOT))
         for path in (ROOT / TESTS).glob("test_*.py")
         if path.stem not in NOT_COUNTED
     )
-    words = [python.stdout.strip(), "-m", "pytest", "-c", "tools/pyproject.toml", "--rootdir", ".", "-q"]
     environment = {**os.environ, COUNTING: "1", "GCOV_PREFIX": str(counters), "SCTPMP_BASE": base}
     said = ""
     with subprocess.Popen(
-        [*words, "-n", str(jobs), *tests], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+        [*pytest(), "-n", str(jobs), *tests], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout
         for line in process.stdout:

@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -134,12 +134,10 @@ def candidates(builder: Builder) -> list[Mutant]:
     found = []
     for path in sorted((builder.tree / TREE).glob("*.c")):
         file, text = str(path.relative_to(builder.tree)), path.read_text(encoding="utf-8")
-        if fnmatch(path.name, "multipath_test*"):
-            continue
         stock = builder.source / file
-        if not stock.is_file():
+        if fnmatch(path.name, "multipath*.c") and not fnmatch(path.name, "multipath_test*"):
             found += mutants(file, text)
-        elif (old := stock.read_text(encoding="utf-8")) != text:
+        elif stock.is_file() and (old := stock.read_text(encoding="utf-8")) != text:
             found += mutants(file, text, added(old, text))
     return found
 
@@ -243,7 +241,7 @@ def survivors(results: Iterable[tuple[Mutant, str]]) -> list[str]:
 
 
 def page(results: Sequence[tuple[Mutant, str]], command: str, number: int) -> str:
-    """What Documentation/coverage.rst has of it."""
+    """The part of Documentation/coverage.rst on a run: COMMAND, NUMBER of all mutants, table, survivors."""
     none = Counter(verdict for _, verdict in results if verdict in (SAME, BROKEN))
     words = [
         *("::", "", f"    {command}", ""),
@@ -262,8 +260,8 @@ def page(results: Sequence[tuple[Mutant, str]], command: str, number: int) -> st
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="tools/mutate",
-        description="Put small faults into the series, one at a time, build it and run the unit tests and a "
-        "short list of kernel tests. Report the faults that no test detects. Known results are not repeated.",
+        description="Put small faults into the series, one at a time, and run the kernel tests that execute "
+        "the line with the fault. Report the faults that no test detects. Known results are not repeated.",
     )
     made.add_argument("--base", default="6.12", help="kernel version (default: %(default)s)")
     made.add_argument("--count", type=int, default=20, metavar="N", help="mutants (default: %(default)s)")
@@ -292,16 +290,16 @@ def judge_all(
 
     broken = set[int]().union(*(builder.build(open_ones) for builder in builders))
     yield from ((number, BROKEN) for number in sorted(broken))
-    alive = []
-    with ThreadPoolExecutor(jobs) as pool:
-        for number, verdict in pool.map(look, sorted(set(open_ones) - broken)):
-            if verdict == SURVIVED:
-                alive.append(number)
-            elif verdict:
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        for done in as_completed([pool.submit(look, number) for number in sorted(set(open_ones) - broken)]):
+            number, verdict = done.result()
+            if verdict == SURVIVED and all(builder.same(open_ones[number]) for builder in builders):
+                verdict = SAME
+            if verdict:
                 yield number, verdict
-    for number in alive:
-        same = all(builder.same(open_ones[number]) for builder in builders)
-        yield number, SAME if same else SURVIVED
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,7 +2,7 @@
 """Which lines of net/sctp each test runs, by the counters of gcov that a kernel leaves when it ends.
 
 A kernel is named to the tests by a script, which puts the counters into a folder of the test that runs
-(PYTEST_CURRENT_TEST). What ran while something was set up that tests share counts for all tests of the file.
+(PYTEST_CURRENT_TEST). Code that ran while a shared fixture was set up counts for all tests of the file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from sctpkernel.coverage import read
+from sctpkernel.coverage import pytest, read
 from sctpkernel.errors import FAILED, Problem, last_line
 from sctpkernel.kernel import KERNELS, Inputs, cached, gather
 from sctpkernel.paths import ROOT
@@ -90,11 +90,9 @@ def stand_in(
 
 def run(kernels: Path, base: str, words: Sequence[str], limit_s: float | None = None) -> tuple[int, str]:
     """pytest on the kernels of a folder: its status and output. An end by the limit is TimeoutExpired."""
-    setup = subprocess.run([ROOT / "tools/setup", "--python"], capture_output=True, text=True, check=True)
     environment = {**os.environ, KERNELS: str(kernels), "SCTPMP_BASE": base}
-    options = ["-c", "tools/pyproject.toml", "--rootdir", ".", "-q", "-p", "no:cacheprovider"]
     with subprocess.Popen(
-        [setup.stdout.strip(), "-m", "pytest", *options, f"--basetemp={kernels}/tests", *words],
+        [*pytest(), "-p", "no:cacheprovider", f"--basetemp={kernels}/tests", *words],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,

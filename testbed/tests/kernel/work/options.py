@@ -91,6 +91,11 @@ def one_to_many(family: int = socket.AF_INET) -> socket.socket:
     return socket.socket(family, socket.SOCK_SEQPACKET, SCTP)
 
 
+def aborts(sock: socket.socket) -> None:
+    """Let close() end its associations by ABORT."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
 def listening(sock: socket.socket) -> socket.socket:
     sock.bind((LOOPBACK[socket.AddressFamily(sock.family)], 0))
     sock.listen()

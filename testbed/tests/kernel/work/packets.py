@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What single patches do on the wire, a peer led by the hand: a case per sentence. Standard library only."""
+"""Effects of single patches on the wire, a peer driven packet by packet: one function per case.
 
+Standard library only.
+"""
+
+import gc
+import os
 import struct
 import subprocess
 import time
@@ -13,12 +18,14 @@ import twice
 import useless
 from cases import outcome
 from options import SCTP, choose, expect, namespace, one_to_many, one_to_one, shown_counters, write
-from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, OURS, SACK, TAG, Heard, Peer
+from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, NODELAY, OURS, SACK, TAG, Heard, Peer
 from reasons import reasons
 from thresholds import BINDX_ADD, FAILOVER_SUSPECT, address
 from wires import Line, Wire
 
 LIMIT_S = 120  # of a case, in virtual time
+GONE_S = 10  # from the end of a case to that of its namespace
+FIRST = os.open("/proc/self/ns/net", os.O_RDONLY)
 RTT_S = 0.02
 RTO_S, RTO_INITIAL_S = 1.0, 3.0
 TICK_S = 0.01
@@ -356,6 +363,22 @@ def an_overdue_message_is_copied_and_its_path_asked() -> None:
     peer.say(1)
     expect(paths(peer.messages(RTT_S)), [0])
     expect(shown_counters()["SctpMpSuspectsMoved"], 0)
+
+
+def copies_take_no_sack_along() -> None:
+    """A receiver would take it for an answer over the path of the copy. The second packet is as the first."""
+    peer, done = suspecting()
+    done = served(peer, done, 20)
+    peer.silent = {0}
+    peer.say(3)
+    expect(paths(peer.messages(RTT_S / 2)), [0, 0, 0])
+    peer.data(0)
+    packets = []
+    until = time.monotonic() + 2 * RTT_S
+    while (left := until - time.monotonic()) > 0:
+        packets += peer.packets(left)
+    copies = [packet for packet in packets if packet[0].path == 1]
+    expect([[one.chunk.kind for one in packet] for packet in copies], [[DATA]] * 3)
 
 
 def nothing_is_copied_without_the_setting() -> None:
@@ -715,6 +738,17 @@ def data_that_is_taken_back_opens_no_window() -> None:
     assert usual <= taken <= usual + 1, (taken, usual)
 
 
+def a_small_message_waits_for_an_answer() -> None:
+    """Nagle's algorithm, with a policy that has rules of its own for windows."""
+    peer = Peer(rtx_policy="same")
+    done = measured(peer)
+    peer.sock.setsockopt(SCTP, NODELAY, 0)
+    peer.say(2, SMALL)
+    expect(numbers(peer, peer.messages(HEARD_S)), [done + 1])
+    peer.sack(0, done + 1)
+    expect(numbers(peer, peer.messages(HEARD_S)), [done + 2])
+
+
 def the_last_packet_of_a_full_send_buffer_is_sent() -> None:
     peer = Peer(cmt="1", max_burst="0")
     done = served(peer, measured(peer), 60)
@@ -776,6 +810,7 @@ CASES: list[Callable[[], None]] = [
     acknowledged_data_brings_no_path_back_without_a_policy,
     probes_of_a_dead_path_end_no_association_whose_other_works,
     an_overdue_message_is_copied_and_its_path_asked,
+    copies_take_no_sack_along,
     nothing_is_copied_without_the_setting,
     nothing_is_copied_once_a_program_has_turned_it_off,
     a_path_that_stays_silent_is_left_once_a_copy_is_answered,
@@ -805,11 +840,41 @@ CASES: list[Callable[[], None]] = [
     what_timed_out_on_two_paths_is_retransmitted_in_order,
     gap_ack_blocks_may_come_in_any_order_and_overlap,
     data_that_is_taken_back_opens_no_window,
+    a_small_message_waits_for_an_answer,
     the_last_packet_of_a_full_send_buffer_is_sent,
     a_slow_path_is_sent_what_is_due_when_it_arrives,
     messages_a_little_larger_than_a_packet_are_not_held_back,
 ]
 
 
+def of_first_namespace(command: str) -> int:
+    """The exit status of ip with a COMMAND, in the namespace that carry_out() began in."""
+    enter = ["nsenter", f"--net=/proc/{os.getpid()}/fd/{FIRST}", "ip", *command.split()]
+    return subprocess.run(enter, capture_output=True, check=False).returncode
+
+
+def and_nothing_is_left(case: Callable[[], None]) -> str:
+    """How the case went wrong, or that its namespace does not end: a reference to a path or a socket is lost.
+
+    A namespace takes its devices along, and a veth its other end, which is in the first namespace here.
+    """
+
+    def marked() -> None:
+        ip(f"link add mark type veth peer name mark netns /proc/{os.getpid()}/fd/{FIRST}")
+        case()
+
+    marked.__name__ = case.__name__
+    wrong = outcome(marked, LIMIT_S)
+    namespace()
+    gc.collect()
+    until = time.monotonic() + GONE_S
+    while of_first_namespace("link show mark") == 0:
+        if time.monotonic() > until:
+            of_first_namespace("link delete mark")
+            return wrong or f"the namespace is still there after {GONE_S} s"
+        time.sleep(GONE_S / 100)
+    return wrong
+
+
 def carry_out(_: dict[str, Any]) -> dict[str, Any]:
-    return {"status": "ok", "cases": {case.__name__: outcome(case, LIMIT_S) for case in CASES}}
+    return {"status": "ok", "cases": {case.__name__: and_nothing_is_left(case) for case in CASES}}

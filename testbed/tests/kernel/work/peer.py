@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from options import SCTP, write
+from options import SCTP, aborts, write
 from thresholds import BINDX_ADD, address
 
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO, COOKIE_ACK = (
@@ -157,6 +157,7 @@ class Peer:
         self.shake_hands()
         self.sock, _ = server.accept()
         self.sock.setsockopt(SCTP, NODELAY, 1)
+        aborts(self.sock)
         server.close()
         self.listen(5)  # meanwhile all addresses are confirmed
 

@@ -21,6 +21,7 @@ from options import (
     FUTURE,
     RTX_POLICY,
     SCTP,
+    aborts,
     associations,
     choose,
     chosen,
@@ -151,7 +152,7 @@ def an_accepted_socket_inherits(family: int = socket.AF_INET) -> None:
     # the association has what its socket had when it began, the socket what the listener has when it accepts
     expect([chosen(sock) for sock in accepted], [SAME, FR_SAME_RTO_ALT])
     for client in (first, second):
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        aborts(client)
         client.close()  # aborts: no association any more
     expect([chosen(sock) for sock in accepted], [FR_SAME_RTO_ALT] * 2)
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Setting an association up with a peer of several addresses, led by the hand: a case per sentence.
+"""Setting up an association with a peer of several addresses, driven packet by packet.
+
+One function per case.
 
 Standard library only.
 """
@@ -17,6 +19,7 @@ from itertools import pairwise
 from messages import CONNECTX
 from options import (
     SCTP,
+    aborts,
     expect,
     namespace,
     off_by_default_and_0_or_1,
@@ -73,6 +76,7 @@ class Called(Peer):
         for number in range(1, paths):
             self.sock.setsockopt(SCTP, BINDX_ADD, address(f"10.1{number}.0.1", THEIRS))
         self.sock.setsockopt(SCTP, NODELAY, 1)
+        aborts(self.sock)
         self.sock.setblocking(False)
         everywhere = b"".join(address(f"10.1{number}.0.2", OURS) for number in range(paths))
         refused(errno.EINPROGRESS, self.sock.setsockopt, SCTP, CONNECTX, everywhere)

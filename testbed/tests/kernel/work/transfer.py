@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What can happen to an association that uses several paths at once: one case each. Standard library only.
+"""Events in an association that uses several paths at once: one case each. Standard library only.
 
 The plan is that of a run, with case (a name of CASES) and addresses (of host1, of host2). A case ends
 when all messages have arrived as they were sent; otherwise the result says what went wrong.
@@ -18,7 +18,7 @@ import counters
 from commands import inside, remember_home, run_all
 from links import await_links
 from messages import BINDX_ADD, BINDX_REM, RCVBUFFORCE, Hosts, Inbox, send
-from options import SCTP, associations, choose, expect, peel_off
+from options import SCTP, aborts, associations, choose, expect, peel_off
 from run import left_behind, start_captures, stop_captures
 from thresholds import ENABLE_RESET, MAY_RESET_STREAMS, RESET_OUTGOING, RESET_STREAMS, address
 
@@ -125,7 +125,7 @@ def restart(hosts: Hosts) -> None:
     both_ways(client, peer, 50)
     send(peer, range(200))
     hosts.next_event()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    aborts(client)
     client.close()  # its ABORT is lost
     time.sleep(0.5)
     hosts.next_event()
@@ -153,7 +153,7 @@ def abort(hosts: Hosts) -> None:
         for sock in ends:
             send(sock, range(500))
         received(ends[1], 100)
-        ends[aborting].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        aborts(ends[aborting])
         ends[aborting].close()
         moment = time.time()
         until_reset(ends[1 - aborting])
