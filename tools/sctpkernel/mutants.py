@@ -22,6 +22,7 @@ _NUMBER = re.compile(r"(?<![\w.])(\d+)(?![\w.])")
 _CONDITION = re.compile(r"^(\s*(?:\} else )?(?:if|while) )(\(.*\))( \{)?$")
 _CALL = re.compile(r"^\s+(?!return\b|goto\b|case\b|else\b|struct\b|if\b|for\b|while\b)[\w>.\[\]()*-]+"
                    r"(?:\(.*\)|(?: [-+|&]?= .*)|\+\+|--);$")  # fmt: skip
+_SAYS = re.compile(r"^\s+(?:pr_debug|lockdep_\w+|\w+_assert_\w+)\(")  # they do nothing
 _DECLARES = re.compile(
     r"^\s+(?:const |static |unsigned )*(?:struct |enum )?\w+ \**\w+(?:\[\w*\])?(?: = .*|, .*)?;$"
 )
@@ -79,6 +80,8 @@ def balanced(text: str) -> bool:
 
 def faults(line: str) -> Iterator[tuple[str, int, int, str]]:
     """(operator, begin, end, what stands there instead) for a line of code inside a function."""
+    if _SAYS.match(line):
+        return
     for found in _WORD.finditer(line):
         word = found[0]
         for kind, swaps in _SWAPS.items():

@@ -54,7 +54,7 @@ def test_what_is_not_code_has_no_faults() -> None:
         (12, "join", ["if (n <= 1 || !asoc->cmt) {"]),
         (12, "constant", ["if (n <= 2 && !asoc->cmt) {", "if (n <= 0 && !asoc->cmt) {"]),
         (12, "negate", ["if (!(n <= 1 && !asoc->cmt)) {"]),
-        (13, "", [";"]),
+        (13, "", []),
         (14, "", []),
         (16, "", ["while (i <= n) {", "while (!(i < n)) {"]),
         (17, "", ["if (t->state == SCTP_PF)", "if (!(t->state != SCTP_PF))"]),

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import setup
@@ -58,6 +59,12 @@ def measured(peer: Peer, messages: int = 4) -> int:
         path = peer.messages(RTT_S)[0].path
         peer.sack(path, number)
     return messages
+
+
+def slab_kb() -> int:
+    """Kernel memory in small pieces, of which the kernel cannot take any back."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("SUnreclaim:"))
 
 
 def acknowledged_in_turn(rule: str) -> list[Heard]:
@@ -126,6 +133,20 @@ def what_is_retransmitted_asks_for_a_sack() -> None:
 
 def what_is_retransmitted_asks_for_no_sack_without_cmt() -> None:
     expect(retransmitted_after_gaps(rtx_policy="same").chunk.flags & IMMEDIATE, 0)
+
+
+def sacks_that_are_longer_than_usual_leave_no_memory_behind() -> None:
+    """A receiver reports all its gaps, for which it takes memory."""
+    peer = Peer(cmt="1")
+    for number in range(50):  # every second message is missing
+        peer.next_tsn += 1
+        peer.data(number % 2, SMALL)
+    before = slab_kb()
+    for _ in range(3000):
+        peer.next_tsn -= 1
+        peer.data(0, SMALL)  # once more
+    peer.listen(RTT_S)
+    assert slab_kb() - before < 500, (before, slab_kb())
 
 
 def reported_once_with_a_closed_window(**settings: str) -> list[int]:
@@ -369,10 +390,12 @@ def copies_take_no_sack_along() -> None:
     """A receiver would take it for an answer over the path of the copy. The second packet is as the first."""
     peer, done = suspecting()
     done = served(peer, done, 20)
+    peer.data(1)  # the first SACK of all is not delayed
+    peer.listen(HEARD_S)
     peer.silent = {0}
     peer.say(3)
     expect(paths(peer.messages(RTT_S / 2)), [0, 0, 0])
-    peer.data(0)
+    peer.data(1)
     packets = []
     until = time.monotonic() + 2 * RTT_S
     while (left := until - time.monotonic()) > 0:
@@ -501,6 +524,16 @@ def a_path_whose_interface_goes_is_left_and_asked_when_it_is_back() -> None:
     expect(len(heartbeats(peer.listen(HEARD_S), 0)), 1)
     peer.say(1)
     expect(paths(peer.messages(RTT_S)), [0])
+
+
+def an_interface_that_flaps_is_looked_at_five_times_a_second() -> None:
+    peer, _ = on_the_way(failover_link="1")
+    heard = []
+    for _ in range(20):
+        ip("link set va0 down")
+        ip("link set va0 up")
+        heard += peer.listen(TICK_S)
+    assert 1 <= len(heartbeats(heard, 0)) <= 3, heartbeats(heard, 0)
 
 
 def a_path_whose_address_goes_is_left() -> None:
@@ -796,6 +829,7 @@ CASES: list[Callable[[], None]] = [
     a_loss_at_the_tail_waits_for_the_timeout_without_cmt,
     what_is_retransmitted_asks_for_a_sack,
     what_is_retransmitted_asks_for_no_sack_without_cmt,
+    sacks_that_are_longer_than_usual_leave_no_memory_behind,
     one_report_does_when_no_more_will_come,
     one_report_does_not_without_cmt,
     a_window_grows_by_both_packets_that_a_sack_is_for,
@@ -821,6 +855,7 @@ CASES: list[Callable[[], None]] = [
     no_more_is_copied_at_once_than_a_burst,
     what_may_be_sent_so_often_only_is_not_copied,
     a_path_whose_interface_goes_is_left_and_asked_when_it_is_back,
+    an_interface_that_flaps_is_looked_at_five_times_a_second,
     a_path_whose_address_goes_is_left,
     a_path_whose_route_goes_is_left_when_something_is_sent,
     every_path_of_many_associations_is_looked_at,

@@ -460,6 +460,7 @@ def addresses_come_and_go() -> None:
     peer.setsockopt(SCTP, BINDX_REMOVE, address("10.2.0.9", PORT))
     (one,) = events_of(sock, 1)
     expect((one.kind, one.path.address, one.path.reason), ("removed", "10.2.0.9", "admin"))
+    expect((one.path.struck_t3, one.path.struck_heartbeat), (0, 0))
     expect([path.address for path in shown().paths], ["10.1.0.2", "10.2.0.2"])
 
 

@@ -27,6 +27,7 @@ from options import (
     one_to_one,
     option,
     refused,
+    shown_counters,
     write,
 )
 from peer import (
@@ -144,6 +145,7 @@ def an_init_that_is_not_answered_goes_to_each_address_in_turn() -> None:
     expect(len({one.chunk.body for one in found}), 1)
     expect_waits(found[:3], DELAY_S, DELAY_S)
     expect_waits([found[0], found[3]], RTO_INITIAL_S)  # T1-init counts from the start
+    expect(shown_counters()["SctpOutCtrlChunks"], len(found))
 
 
 def without_the_setting_it_waits_for_t1_init() -> None:
