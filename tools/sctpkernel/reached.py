@@ -50,11 +50,19 @@ class Reached:
     lines: Lines
 
     def runs(self, file: str, number: int) -> list[str]:
-        """The tests that run a line, the quickest first. A line amid a statement counts as its begin."""
+        """The tests that run a line, the quickest first.
+
+        A line without code of its own counts as the last before it that has some and runs: it is amid a
+        statement, or a return that the compiler has put elsewhere.
+        """
         every = sorted(self.lines.get(file, ()))
-        line = every[max(bisect_right(every, number) - 1, 0)] if every else number
-        found = [name for name, test in self.tests.items() if line in test.lines.get(file, ())]
-        return sorted(found, key=lambda name: (self.tests[name].seconds, name))
+        before = every[: bisect_right(every, number)]
+        own = before[-1:] == [number]
+        for line in reversed(before):
+            found = [name for name, test in self.tests.items() if line in test.lines.get(file, ())]
+            if found or own:
+                return sorted(found, key=lambda name: (self.tests[name].seconds, name))
+        return []
 
     def save(self, path: Path) -> None:
         def plain(lines: Lines) -> dict[str, list[int]]:

@@ -14,7 +14,7 @@ FOUND = Reached(
         "a.py::quick": Run(0.5, {"net/sctp/f.c": {3}}),
         "b.py::other": Run(80.0, {"net/sctp/f.c": {3}, "net/sctp/g.c": {1}}),
     },
-    {"net/sctp/f.c": {3, 4, 9}, "net/sctp/g.c": {1}},
+    {"net/sctp/f.c": {3, 4, 6, 9}, "net/sctp/g.c": {1}},
 )
 
 
@@ -22,8 +22,10 @@ def test_the_quickest_comes_first() -> None:
     assert FOUND.runs("net/sctp/f.c", 3) == ["a.py::quick", "a.py::slow[x y]", "b.py::other"]
 
 
-def test_a_line_amid_a_statement_counts_as_its_begin() -> None:
-    assert FOUND.runs("net/sctp/f.c", 8) == FOUND.runs("net/sctp/f.c", 4) == ["a.py::slow[x y]"]
+def test_a_line_without_code_counts_as_the_last_before_it_that_runs() -> None:
+    assert FOUND.runs("net/sctp/f.c", 6) == []
+    for number in (4, 5, 7, 8):
+        assert FOUND.runs("net/sctp/f.c", number) == ["a.py::slow[x y]"]
 
 
 def test_a_file_that_no_test_knows_is_run_by_none() -> None:
