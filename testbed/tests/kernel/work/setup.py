@@ -59,6 +59,7 @@ RTO_INITIAL_S = 3.0
 HEARD_S = 0.01
 LINKS_S = 0.1  # after which new links carry packets
 ON = {"init_alternate": "1"}
+ERROR, STALE_COOKIE = 9, 3
 
 
 class Called(Peer):
@@ -275,6 +276,16 @@ def a_cookie_echo_that_is_not_answered_goes_to_the_next_address() -> None:
     expect(peer.primary(), 0)
 
 
+def a_stale_cookie_sends_the_init_where_the_last_was_answered() -> None:
+    """RFC 9260 5.2.6; the addresses but the primary are forgotten, and that is silent here."""
+    peer = Called(**ON)
+    expect(paths(peer.inits(1.5 * DELAY_S)), [0, 1])
+    peer.init_ack(1)
+    expect(paths(peer.echoes(HEARD_S)), [1])
+    peer.send(1, Chunk(ERROR, 0, struct.pack("!HHI", STALE_COOKIE, 8, 1000)))
+    expect(paths(peer.inits(HEARD_S)), [1])
+
+
 def data_that_went_with_a_cookie_echo_does_not_wait_for_a_timeout() -> None:
     """It goes with the first only; the peer would abort data that comes before the cookie."""
     peer = Called(many=True, **ON)
@@ -339,6 +350,7 @@ CASES: list[Callable[[], None]] = [
     a_heartbeat_is_answered_at_once_when_an_init_was_lost,
     t1_init_leaves_the_primary_what_it_is,
     a_cookie_echo_that_is_not_answered_goes_to_the_next_address,
+    a_stale_cookie_sends_the_init_where_the_last_was_answered,
     data_that_went_with_a_cookie_echo_does_not_wait_for_a_timeout,
     answers_that_come_late_are_of_no_effect,
     an_abort_counts_if_it_is_from_the_address_that_t1_init_has_asked,
