@@ -28,7 +28,7 @@ from pathview import cli, diag, netlink
 from pathview.model import Association, Event, Path
 
 PORT = 5000
-NODELAY, PEER_ADDR_INFO, BINDX_REMOVE, ASSOC_STATS = 3, 15, 101, 112
+NODELAY, PRIMARY_ADDR, PEER_ADDR_INFO, BINDX_REMOVE, ASSOC_STATS = 3, 6, 15, 101, 112
 HZ = 100  # of the laboratory's kernels
 MANY, SOCKETS, FLAPS = 500, 200, 50
 NOBODY = 65534
@@ -272,6 +272,8 @@ def many_addresses_are_bounded() -> None:
     second, _ = pair(PORT + 1)
     client.send(b"x")
     second.send(b"x")
+    last = address(f"10.1.{1 + (MANY - 1) // 250}.{1 + (MANY - 1) % 250}", PORT + 1)
+    second.setsockopt(SCTP, PRIMARY_ADDR, struct.pack("=i128s", 0, last))  # shown although it is not of the first
     found = dumped()
     expect(sorted(one.peer_port for one in found), [PORT, PORT + 1])
     for one in found:
