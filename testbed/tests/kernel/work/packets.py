@@ -149,6 +149,18 @@ def sacks_that_are_longer_than_usual_leave_no_memory_behind() -> None:
     assert slab_kb() - before < 500, (before, slab_kb())
 
 
+def data_behind_a_loss_that_time_shows_has_its_timeout() -> None:
+    """The timer of the path was that of the reordering window; the loss goes over the other path."""
+    peer = Peer(rtts_s=(RTT_S, RTT_S), cmt="1", rtx_policy="alternate")
+    done = measured(peer)
+    peer.say(4)
+    expect(paths(peer.messages(RTT_S)), [0, 1, 1, 1])
+    peer.sack(1, done + 1, (done + 3, done + 3))
+    again = peer.messages(3 * RTO_S)
+    expect((again[0].path, peer.number(again[0])), (0, done + 2))
+    assert done + 4 in numbers(peer, again), numbers(peer, again)
+
+
 def reported_once_with_a_closed_window(**settings: str) -> list[int]:
     """Messages that come again at one report of a gap, when no new data may be sent."""
     peer = Peer(**settings)
@@ -843,6 +855,7 @@ CASES: list[Callable[[], None]] = [
     a_loss_at_the_tail_waits_for_the_timeout_without_cmt,
     what_is_retransmitted_asks_for_a_sack,
     what_is_retransmitted_asks_for_no_sack_without_cmt,
+    data_behind_a_loss_that_time_shows_has_its_timeout,
     sacks_that_are_longer_than_usual_leave_no_memory_behind,
     one_report_does_when_no_more_will_come,
     one_report_does_not_without_cmt,
