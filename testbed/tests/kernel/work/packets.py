@@ -253,6 +253,22 @@ def a_cut_for_a_packet_that_was_late_is_undone() -> None:
     assert undone >= 2 * cut - 1, (undone, cut)
 
 
+def a_duplicate_counts_although_its_sack_acknowledges_nothing() -> None:
+    peer = Peer(cmt="1", cmt_scheduler="round-robin", max_burst="0")
+    done = served(peer, measured(peer), 60)
+    peer.say(20)
+    sent = peer.messages(RTT_S)
+    late = min(peer.number(one) for one in sent if one.path == 0)
+    last = done + len(sent)
+    peer.sack(0, late - 1, (late + 1, last))
+    expect(numbers(peer, peer.messages(2 * RTT_S)), [late])
+    peer.sack(0, last)
+    expect(shown_counters()["SctpMpCutsUndone"], 0)
+    peer.sack(0, last, twice=(late,))
+    peer.listen(HEARD_S)
+    expect(shown_counters()["SctpMpCutsUndone"], 1)
+
+
 def a_duplicate_counts_for_the_path_that_lost_it() -> None:
     """The policy has sent it to the other path, over which the SACK comes as well."""
     cut = window_after_a_late_packet(twice=False, rtx_policy="alternate")
@@ -861,6 +877,7 @@ CASES: list[Callable[[], None]] = [
     one_report_does_not_without_cmt,
     a_window_grows_by_both_packets_that_a_sack_is_for,
     a_cut_for_a_packet_that_was_late_is_undone,
+    a_duplicate_counts_although_its_sack_acknowledges_nothing,
     a_duplicate_counts_for_the_path_that_lost_it,
     the_duplicates_that_a_sack_has_beyond_a_limit_do_not_count,
     a_cut_stays_when_two_retransmissions_are_not_told_apart,
