@@ -273,7 +273,7 @@ def many_addresses_are_bounded() -> None:
     client.send(b"x")
     second.send(b"x")
     last = address(f"10.1.{1 + (MANY - 1) // 250}.{1 + (MANY - 1) % 250}", PORT + 1)
-    second.setsockopt(SCTP, PRIMARY_ADDR, struct.pack("=i128s", 0, last))  # shown although it is not of the first
+    second.setsockopt(SCTP, PRIMARY_ADDR, struct.pack("=i128s", 0, last))  # not of the first 16
     found = dumped()
     expect(sorted(one.peer_port for one in found), [PORT, PORT + 1])
     for one in found:
