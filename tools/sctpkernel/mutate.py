@@ -3,11 +3,11 @@
 
 A mutant is a line of net/sctp/multipath*.c, or one the series adds to another file of net/sctp, with one
 fault (mutants.py). One kernel has all that were drawn (schemata.py). For each, the tests that run its line
-(reached.py) go on until one fails, the quickest first, as many as take BUDGET_S. A mutant that survives and
-whose object file is that of the series is none. A record in the cache has what came of each mutant, so that a
-second run goes on where the first was. A verdict holds for as long as the function with the fault stays what
-it is, whatever else the series changes, so the next series has it, too; --again tries those anew that no test
-had noticed.
+(reached.py) go on until one fails, the quickest first, as many as take BUDGET_S; if none does, once more on a
+kernel that checks itself. A mutant that survives and whose object file is that of the series is none. A
+record in the cache has what came of each mutant, so that a second run goes on where the first was. A verdict
+holds for as long as the function with the fault stays what it is, whatever else the series changes, so the
+next series has it, too; --again tries those anew that no test had noticed.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ LEFT_OUT = (
     ),
 )
 KINDS = ("kunit", "uml")  # of the kernels that the tests need
+CHECKS = {"uml": "debug"}  # kind -> the one that checks itself
 BUDGET_S = 60.0  # of the tests of one mutant, measured without a fault
 LIMIT_S = 1800.0  # of a mutant in all; a test has its own limits
 SAME, BROKEN, SURVIVED = "same object code", "does not build", "survived"
@@ -154,18 +155,16 @@ def within(budget_s: float, tests: Sequence[str], reached: Reached) -> list[str]
     return first
 
 
-def judge(builders: Sequence[Builder], number: int, tests: Sequence[str]) -> str:
-    """Run tests on the kernels with one fault: SURVIVED, or the one that failed."""
+def judge(kernels: Sequence[tuple[Inputs, Builder]], number: int, tests: Sequence[str]) -> str:
+    """Run tests with one fault: SURVIVED, or the one that failed. KERNELS: (asked for, taken)."""
     if not tests:
         return SURVIVED
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
-        for builder in builders:
+        for inputs, builder in kernels:
             linux, config = builder.tree / "linux", builder.tree / ".config"
-            stand_in(Path(name), builder.inputs, linux, config, words=f"{PARAMETER}={number}")
+            stand_in(Path(name), inputs, linux, config, words=f"{PARAMETER}={number}")
         try:
-            status, output = run(
-                Path(name), builders[0].inputs.base, ["-x", "-p", "no:xdist", *tests], LIMIT_S
-            )
+            status, output = run(Path(name), inputs.base, ["-x", "-p", "no:xdist", *tests], LIMIT_S)
         except subprocess.TimeoutExpired:
             return f"{tests[0]}: no end"
     if not status:
@@ -278,23 +277,31 @@ def parser() -> argparse.ArgumentParser:
 
 
 def judge_all(
-    builders: Sequence[Builder], open_ones: Mapping[int, Mutant], reached: Reached, jobs: int, until: float
+    builders: Mapping[str, Builder],
+    open_ones: Mapping[int, Mutant],
+    reached: Reached,
+    jobs: int,
+    until: float,
 ) -> Iterator[tuple[int, str]]:
-    """(number, what came of it) for those begun until then, by time.monotonic()."""
+    """(number, what came of it) for those begun until then, by time.monotonic(). BUILDERS: by kind."""
+    plain = [(builders[kind].inputs, builders[kind]) for kind in KINDS]
+    checking = [(builders[kind].inputs, builders[CHECKS.get(kind, kind)]) for kind in KINDS]
 
     def look(number: int) -> tuple[int, str]:
         if time.monotonic() > until:
             return number, ""
-        found = reached.runs(open_ones[number].file, open_ones[number].number)
-        return number, judge(builders, number, within(BUDGET_S, found, reached))
+        one = open_ones[number]
+        tests = within(BUDGET_S, reached.runs(one.file, one.number), reached)
+        verdict = judge(plain, number, tests)
+        return number, judge(checking, number, tests) if verdict == SURVIVED else verdict
 
-    broken = set[int]().union(*(builder.build(open_ones) for builder in builders))
+    broken = set[int]().union(*(builder.build(open_ones) for builder in builders.values()))
     yield from ((number, BROKEN) for number in sorted(broken))
     pool = ThreadPoolExecutor(jobs)
     try:
         for done in as_completed([pool.submit(look, number) for number in sorted(set(open_ones) - broken)]):
             number, verdict = done.result()
-            if verdict == SURVIVED and all(builder.same(open_ones[number]) for builder in builders):
+            if verdict == SURVIVED and all(builder.same(open_ones[number]) for _, builder in plain):
                 verdict = SAME
             if verdict:
                 yield number, verdict
@@ -314,8 +321,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         record = record_of(options.base)
         record.parent.mkdir(exist_ok=True)
         reached = known_tests(inputs, options.jobs)
-        builders = [Builder(one) for one in inputs]
-        every = candidates(builders[0])
+        kinds = (*KINDS, *CHECKS.values())
+        builders = {kind: Builder(gather(options.base, "patched", kind)) for kind in kinds}
+        every = candidates(builders[KINDS[0]])
         drawn = draw(every, options.count, options.seed)
         known = verdicts(record)
         open_ones = {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The series' own unit tests, which the kunit variant runs when it starts: one test here for each.
 
-The kernel's own parser reads what they print, tools/testing/kunit/kunit_parser.py of the source.
+The kernel's own parser reads what they print, tools/testing/kunit/kunit_parser.py of the reference base:
+later ones are called in another way.
 """
 
 import importlib
@@ -10,7 +11,7 @@ import sys
 from typing import Any
 
 import pytest
-from sctpkernel.bases import find_base
+from sctpkernel.bases import find_base, reference_base
 from sctpkernel.series import load_series
 from sctpkernel.source import unpacked
 from sctplab.spec.model import USUAL_BASE
@@ -32,7 +33,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def every(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """All that was printed, as the parser's Test: name, status, subtests, log, counts."""
-    folder = str(unpacked(find_base(USUAL_BASE)) / "tools/testing/kunit")
+    folder = str(unpacked(find_base(reference_base())) / "tools/testing/kunit")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         patch.setattr(sys, "dont_write_bytecode", True)
