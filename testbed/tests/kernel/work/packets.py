@@ -266,7 +266,7 @@ def a_duplicate_counts_although_its_sack_acknowledges_nothing() -> None:
     expect(numbers(peer, peer.messages(2 * RTT_S)), [late])
     peer.sack(0, last)
     expect(shown_counters()["SctpMpCutsUndone"], 0)
-    peer.sack(0, last, twice=(late,))
+    peer.sack(1, last, twice=(late,))
     peer.listen(HEARD_S)
     expect(shown_counters()["SctpMpCutsUndone"], 1)
 

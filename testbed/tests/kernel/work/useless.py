@@ -24,20 +24,23 @@ LARGE, SMALL = 1400, 100
 MTU, IP_HEADER = 1500, 20
 ON = {"failover_useless": "1"}
 
+AS_LONG = 48  # bytes of a message whose chunk is as long as a HEARTBEAT and the shortest PAD chunk
+
 
 class Losing(Peer):
     """A peer whose path 0 loses large packets from some moment on."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, large: int = LARGE, small: int = SMALL, **settings: str) -> None:
         super().__init__(**settings)
         self.done = 0
+        self.large, self.small = large, small
 
     def state(self) -> int:
         return info(self.sock, "10.10.0.2")[0]
 
-    def exchange(self, size: int = LARGE) -> int:
-        """A message that is acknowledged; the path that it took."""
-        self.say(1, size)
+    def exchange(self, size: int = 0) -> int:
+        """A message that is acknowledged, a large one if no SIZE is given; the path that it took."""
+        self.say(1, size or self.large)
         path = self.messages(RTT_S)[0].path
         self.done += 1
         self.sack(path, self.done)
@@ -45,8 +48,8 @@ class Losing(Peer):
 
     def lose(self) -> None:
         """A large message; four small ones behind it arrive. It comes again over the other path."""
-        self.say(1, LARGE)
-        self.say(4, SMALL)
+        self.say(1, self.large)
+        self.say(4, self.small)
         expect([one.path for one in self.messages(RTT_S)], [0] * 5)
         for number in range(self.done + 2, self.done + 6):
             self.sack(0, self.done, (self.done + 2, number))
@@ -67,8 +70,8 @@ class Losing(Peer):
         return asked
 
 
-def after_losses(times: int, **settings: str) -> Losing:
-    peer = Losing(**settings)
+def after_losses(times: int, large: int = LARGE, small: int = SMALL, **settings: str) -> Losing:
+    peer = Losing(large, small, **settings)
     for _ in range(4):
         expect(peer.exchange(), 0)
     for _ in range(times):
@@ -138,6 +141,14 @@ def a_heartbeat_to_such_a_path_is_as_long_as_what_was_lost() -> None:
     assert all(data <= size <= MTU - IP_HEADER for size in sizes), sizes
 
 
+def a_heartbeat_that_is_as_long_already_is_not_padded() -> None:
+    for size, padded in ((AS_LONG, {False}), (AS_LONG + 4, {True})):
+        peer = after_losses(3, size, 4, **ON)
+        peer.silent = {0}
+        expect({pad > 0 for _, pad in peer.asked(4 * RTO_S)}, padded)
+        namespace()
+
+
 def an_answer_to_a_heartbeat_of_before_does_not_bring_it_back() -> None:
     old: list[Heard] = []
     peer = Losing(**ON)
@@ -165,5 +176,6 @@ CASES: list[Callable[[], None]] = [
     a_small_message_that_arrives_does_not,
     a_burst_of_losses_is_one,
     a_heartbeat_to_such_a_path_is_as_long_as_what_was_lost,
+    a_heartbeat_that_is_as_long_already_is_not_padded,
     an_answer_to_a_heartbeat_of_before_does_not_bring_it_back,
 ]
