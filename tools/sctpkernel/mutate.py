@@ -165,7 +165,7 @@ def judge(kernels: Sequence[tuple[Inputs, Builder]], number: int, tests: Sequenc
             linux, config = builder.tree / "linux", builder.tree / ".config"
             stand_in(Path(name), inputs, linux, config, words=f"{PARAMETER}={number}")
         try:
-            status, output = run(Path(name), inputs.base, ["-x", "-p", "no:xdist", *tests], LIMIT_S)
+            status, output = run(Path(name), kernels[0][0].base, ["-x", "-p", "no:xdist", *tests], LIMIT_S)
         except subprocess.TimeoutExpired:
             return f"{tests[0]}: no end"
     if not status:
@@ -323,13 +323,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if getattr(options, name) < 1:
             raise Problem(f"--{name}: got {getattr(options, name)}, expected 1 or more")
     until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
-    inputs = [gather(options.base, "patched", variant) for variant in KINDS]
+    inputs = {kind: gather(options.base, "patched", kind) for kind in (*KINDS, *CHECKS.values())}
     with locked(cache_root() / "lock" / f"mutants-{options.base}.lock"):
         record = record_of(options.base)
         record.parent.mkdir(exist_ok=True)
-        reached = known_tests(inputs, options.jobs)
-        kinds = (*KINDS, *CHECKS.values())
-        builders = {kind: Builder(gather(options.base, "patched", kind)) for kind in kinds}
+        reached = known_tests([inputs[kind] for kind in KINDS], options.jobs)
+        builders = {kind: Builder(one) for kind, one in inputs.items()}
         every = candidates(builders[KINDS[0]])
         drawn = draw(every, options.count, options.seed)
         known = verdicts(record)

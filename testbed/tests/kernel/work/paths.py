@@ -267,13 +267,14 @@ def anybody_may_ask() -> None:
 
 
 def many_addresses_are_bounded() -> None:
-    shell("\n".join(f"ip -n b address add 10.1.{1 + n // 250}.{1 + n % 250}/32 dev q1" for n in range(MANY)))
+    more = [f"10.1.{1 + n // 250}.{1 + n % 250}" for n in range(MANY)]
+    shell("\n".join(f"ip -n b address add {one}/32 dev q1" for one in more))
     client, _ = pair()
     second, _ = pair(PORT + 1)
     client.send(b"x")
     second.send(b"x")
-    last = address(f"10.1.{1 + (MANY - 1) // 250}.{1 + (MANY - 1) % 250}", PORT + 1)
-    second.setsockopt(SCTP, PRIMARY_ADDR, struct.pack("=i128s", 0, last))  # not of the first 16
+    last = address(more[-1], PORT + 1)  # not of the first 16
+    second.setsockopt(SCTP, PRIMARY_ADDR, struct.pack("=i128s", 0, last))
     found = dumped()
     expect(sorted(one.peer_port for one in found), [PORT, PORT + 1])
     for one in found:

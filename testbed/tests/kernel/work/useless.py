@@ -22,9 +22,8 @@ POTENTIALLY_FAILED, PAD = 1, 0x84
 RTT_S, RTO_S, HEARD_S = 0.02, 1.0, 0.01
 LARGE, SMALL = 1400, 100
 MTU, IP_HEADER = 1500, 20
-ON = {"failover_useless": "1"}
-
 AS_LONG = 48  # bytes of a message whose chunk is as long as a HEARTBEAT and the shortest PAD chunk
+ON = {"failover_useless": "1"}
 
 
 class Losing(Peer):
