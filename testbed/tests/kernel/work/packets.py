@@ -30,12 +30,14 @@ GONE_S = 10  # from the end of a case to that of its namespace
 RTT_S = 0.02
 RTO_S, RTO_INITIAL_S = 1.0, 3.0
 TICK_S = 0.01
+T3_S = RTO_S + 16 * TICK_S  # T3-rtx has expired by then: a timer of a second may be 8 ticks late
 PROBE_S = 0.22  # the longest from one probe of failover_return to the next
 NET_UNREACHABLE, HOST_UNREACHABLE = 0, 1  # codes of ICMP's destination unreachable
 HB_INTERVAL_S = 30
 LIMIT = 5  # of timeouts, for the association
 HEARD_S = 0.01  # what the socket answers at once has come by then
-DEFAULT_PRINFO, PR_SCTP_RTX = 114, 0x20
+DEFAULT_PRINFO = 114
+PR_SCTP_NONE, PR_SCTP_TTL, PR_SCTP_RTX, PR_SCTP_PRIO = 0, 0x10, 0x20, 0x30
 COUNT_SHIFT = 6  # of the packets a SACK is for, in its flags
 MAX_DUPS = 16  # duplicates of a SACK that are looked at
 SAME_BIT = 1024  # TSNs that differ by as much are not told apart as retransmissions
@@ -52,13 +54,27 @@ def numbers(peer: Peer, heard: list[Heard]) -> list[int]:
     return sorted(peer.number(one) for one in heard)
 
 
-def measured(peer: Peer, messages: int = 4) -> int:
+def limit(peer: Peer, policy: int, value: int) -> None:
+    """PR-SCTP of the messages from now on, RFC 7496: milliseconds, retransmissions or the priority."""
+    peer.sock.setsockopt(SCTP, DEFAULT_PRINFO, struct.pack("=iIH2x", 0, value, policy))
+
+
+def measured(peer: Peer, messages: int = 4, rtt_s: float = RTT_S) -> int:
     """Messages that are acknowledged after a round trip, one by one; how many."""
     for number in range(1, messages + 1):
         peer.say(1)
-        path = peer.messages(RTT_S)[0].path
+        path = peer.messages(rtt_s)[0].path
         peer.sack(path, number)
     return messages
+
+
+def kinds_by_packet(peer: Peer, seconds: float) -> list[tuple[int, list[int]]]:
+    """Path, and kinds of the chunks, of each packet that comes within so many seconds."""
+    found = []
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        found += [(packet[0].path, [one.chunk.kind for one in packet]) for packet in peer.packets(left)]
+    return found
 
 
 def slab_kb() -> int:
@@ -84,6 +100,21 @@ def delayed_sacks_take_the_paths_in_turn() -> None:
 def a_sack_says_how_many_packets_it_is_for() -> None:
     found = acknowledged_in_turn("delayed")
     expect({one.chunk.flags >> COUNT_SHIFT for one in found[1:]}, {2})
+
+
+def data_takes_the_sack_of_its_path_along() -> None:
+    for rule in ("per-path", "delayed"):
+        peer = Peer(cmt_sack=rule)
+        for _ in range(2):  # the first SACK of all is not delayed
+            peer.data(0)
+        peer.listen(HEARD_S)
+        found = []
+        for path in (1, 0):
+            peer.prefer(path)
+            peer.say(1, SMALL)
+            found += kinds_by_packet(peer, HEARD_S)
+        expect(found, [(1, [DATA]), (0, [SACK, DATA])])
+        namespace()
 
 
 def first_retransmission_s(**settings: str) -> float:
@@ -151,16 +182,72 @@ def sacks_that_are_longer_than_usual_leave_no_memory_behind() -> None:
     assert slab_kb() - before < 500, (before, slab_kb())
 
 
+def by_turns(policy: int = PR_SCTP_NONE, rtt_s: float = RTT_S, **settings: str) -> tuple[Peer, int]:
+    """A peer that was sent six messages, each over the other path; number of the second, with PR-SCTP's POLICY."""
+    peer = Peer(rtts_s=(rtt_s, rtt_s), cmt="1", cmt_scheduler="round-robin", **settings)
+    done = measured(peer, rtt_s=rtt_s)
+    for one in (PR_SCTP_NONE, policy, *[PR_SCTP_NONE] * 4):
+        limit(peer, one, 2)
+        peer.say(1)
+    expect(paths(peer.messages(rtt_s)), [0, 1] * 3)
+    return peer, done + 2
+
+
 def data_behind_a_loss_that_time_shows_is_probed_for() -> None:
     """The timer of the path was that of the reordering window; the loss goes over the other path."""
-    peer = Peer(rtts_s=(RTT_S, RTT_S), cmt="1", rtx_policy="alternate")
-    done = measured(peer)
-    peer.say(4)
-    expect(paths(peer.messages(RTT_S)), [0, 1, 1, 1])
-    peer.sack(1, done + 1, (done + 3, done + 3))
+    peer, lost = by_turns(rtx_policy="alternate")
+    peer.sack(1, lost - 1, (lost + 1, lost + 3))
     again = [(one.path, peer.number(one)) for one in peer.messages(RTO_S / 2)]
-    expect(again[0], (0, done + 2))
-    assert (1, done + 4) in again, again
+    expect(again[0], (0, lost))
+    assert (1, lost + 4) in again, again
+
+
+def data_behind_what_is_given_up_is_retransmitted() -> None:
+    """What time would show to be lost is to make room for a more important message (RFC 7496 4.2)."""
+    peer, lost = by_turns(PR_SCTP_PRIO, prsctp_enable="1")
+    peer.sack(1, lost - 1, (lost + 1, lost + 3))
+    peer.buffer(16 << 10)
+    for policy in (PR_SCTP_NONE, PR_SCTP_PRIO):
+        limit(peer, policy, 1)
+        peer.fill(SMALL)
+    found = numbers(peer, peer.messages(2 * RTO_S))
+    assert lost not in found and lost + 4 in found, found
+
+
+def new_data_behind_what_is_given_up_has_a_timeout_of_its_own() -> None:
+    """A loss probe finds that all that is outstanding has expired; its timeout is not that of what goes out then."""
+    peer = Peer(rtts_s=(RTT_S, RTT_S), cmt="1", prsctp_enable="1")
+    done = measured(peer)
+    limit(peer, PR_SCTP_TTL, int(2000 * RTT_S))
+    peer.say(20)
+    limit(peer, PR_SCTP_NONE, 0)
+    peer.say(1)
+    number = done + len(peer.messages(RTT_S)) + 1
+    expect(number < done + 21, True)
+    first, again = peer.messages(2 * RTO_S)[:2]
+    expect((peer.number(first), peer.number(again)), (number, number))
+    assert again.at_s - first.at_s >= RTO_S, (first, again)
+
+
+def probed_for_after_s(late: bool) -> float:
+    """From when a message was retransmitted that is not lost; LATE: a SACK says so after most of a round trip."""
+    rtt_s = 0.1
+    peer, lost = by_turns(rtt_s=rtt_s)
+    peer.sack(1, lost - 2, (lost + 2, lost + 2))
+    again = next(one for one in peer.messages(rtt_s / 2) if peer.number(one) == lost)
+    peer.listen(again.at_s + 0.8 * rtt_s - time.monotonic())
+    if late:
+        peer.sack(1, lost - 2, (lost, lost), (lost + 2, lost + 2))
+    probe = next(one for one in peer.messages(RTO_S) if one.path == 1)
+    expect((again.path, peer.number(probe)), (1, lost + 4))
+    return probe.at_s - again.at_s
+
+
+def an_answer_puts_the_probe_off() -> None:
+    usual_s = probed_for_after_s(late=False)
+    namespace()
+    put_off_s = probed_for_after_s(late=True)
+    assert 5 * TICK_S < put_off_s - usual_s < 11 * TICK_S, (usual_s, put_off_s)
 
 
 def reported_once_with_a_closed_window(**settings: str) -> list[int]:
@@ -225,6 +312,27 @@ def retransmitted_though_late(**settings: str) -> tuple[Peer, Heard, int]:
     (again,) = peer.messages(2 * RTT_S)
     expect((again.path, peer.number(again)), (1 if "rtx_policy" in settings else 0, late))
     return peer, again, last
+
+
+def window_after_a_probe(twice: bool) -> int:
+    """Messages that a path is sent at once, after a probe for its last one; TWICE: which was not lost."""
+    peer = Peer(cmt="1", cmt_scheduler="round-robin", max_burst="0")
+    last = served(peer, measured(peer), 60)
+    peer.say(1)
+    (first,) = peer.messages(RTT_S)
+    (probe,) = peer.messages(RTO_S / 2)
+    expect((probe.path, peer.number(probe)), (first.path, last + 1))
+    peer.sack(probe.path, last + 1, twice=(last + 1,) if twice else ())
+    peer.listen(HEARD_S)
+    peer.say(60)
+    return paths(peer.messages(HEARD_S)).count(probe.path)
+
+
+def a_probe_that_repairs_a_loss_cuts_the_window() -> None:
+    cut = window_after_a_probe(twice=False)
+    namespace()
+    whole = window_after_a_probe(twice=True)
+    assert whole >= 2 * cut - 1, (whole, cut)
 
 
 def window_after_a_late_packet(
@@ -350,7 +458,7 @@ def after_a_timeout(policy: str) -> int:
     done = measured(peer)
     peer.say(3)
     expect(set(paths(peer.messages(RTT_S))), {0})
-    again = peer.messages(1.1 * RTO_S)
+    again = peer.messages(T3_S)
     assert done + 3 not in numbers(peer, again), again
     peer.sack(0, done, (done + 3, done + 3))
     peer.messages(HEARD_S)
@@ -372,12 +480,13 @@ def probes_of_a_dead_path_end_no_association_whose_other_works() -> None:
     done = measured(peer)
     peer.silent = {0}
     peer.say(1)
-    again = peer.messages(1.1 * RTO_S)[-1]
+    again = peer.messages(T3_S)[-1]
     expect(again.path, 1)
     peer.sack(1, done + 1)
     heard = peer.listen(HB_INTERVAL_S - 5)
     kinds = [one.chunk.kind for one in heard if one.path == 0]
     assert kinds.count(HEARTBEAT) > 2 * LIMIT, kinds
+    expect(shown_counters()["SctpMpFailoverProbes"], 1 + kinds.count(HEARTBEAT))  # one at the timeout
     expect([one.chunk.kind for one in heard].count(ABORT), 0)
     peer.say(1)
     expect(paths(peer.messages(RTT_S)), [1])
@@ -389,9 +498,9 @@ def suspecting(**settings: str) -> tuple[Peer, int]:
     return peer, measured(peer, 16)
 
 
-def copied() -> tuple[Peer, int]:
+def copied(**settings: str) -> tuple[Peer, int]:
     """One that has got a message by both paths, of which the first is silent; how many it has answered."""
-    peer, done = suspecting()
+    peer, done = suspecting(**settings)
     peer.silent = {0}
     peer.say(1)
     expect(paths(peer.messages(2 * RTT_S)), [0, 1])
@@ -425,12 +534,7 @@ def copies_take_no_sack_along() -> None:
     peer.say(3)
     expect(paths(peer.messages(RTT_S / 2)), [0, 0, 0])
     peer.data(1)
-    packets = []
-    until = time.monotonic() + 2 * RTT_S
-    while (left := until - time.monotonic()) > 0:
-        packets += peer.packets(left)
-    copies = [packet for packet in packets if packet[0].path == 1]
-    expect([[one.chunk.kind for one in packet] for packet in copies], [[DATA]] * 3)
+    expect([kinds for path, kinds in kinds_by_packet(peer, 2 * RTT_S) if path == 1], [[DATA]] * 3)
 
 
 def nothing_is_copied_without_the_setting() -> None:
@@ -465,6 +569,16 @@ def a_path_is_not_left_while_no_copy_is_answered() -> None:
     peer.say(1)
     expect(paths(peer.messages(HEARD_S)), [0, 1])
     expect(shown_counters()["SctpMpSuspectsMoved"], 0)
+
+
+def a_path_is_no_suspect_while_there_is_no_other() -> None:
+    peer, _ = copied(failover_link="1")
+    ip("link set va1 down")
+    peer.listen(2 * RTT_S)
+    ip("link set va1 up")
+    expect(len(heartbeats(peer.listen(RTO_S / 4), 1)), 1)
+    peer.say(1)
+    expect(paths(peer.messages(HEARD_S)), [0])
 
 
 def an_answer_over_the_path_itself_clears_it() -> None:
@@ -520,7 +634,7 @@ def no_more_is_copied_at_once_than_a_burst() -> None:
 def what_may_be_sent_so_often_only_is_not_copied() -> None:
     """RFC 7496 4.1: no more than one retransmission."""
     peer, _ = suspecting(prsctp_enable="1")
-    peer.sock.setsockopt(SCTP, DEFAULT_PRINFO, struct.pack("=iIH2x", 0, 1, PR_SCTP_RTX))
+    limit(peer, PR_SCTP_RTX, 1)
     peer.say(1)
     expect(paths(peer.messages(RTO_S / 2)), [0])
 
@@ -643,7 +757,7 @@ def probes_of_a_failed_path(**settings: str) -> list[Heard]:
     done = measured(peer)
     peer.silent = {0}
     peer.say(1)
-    again = peer.messages(1.1 * RTO_S)[-1]
+    again = peer.messages(T3_S)[-1]
     expect(again.path, 1)
     peer.sack(1, done + 1)
     found = heartbeats(peer.listen(10), 0)
@@ -668,7 +782,7 @@ def frequent_probes_count_as_heartbeats_do() -> None:
     done = measured(peer)
     peer.silent = {0}
     peer.say(1)
-    peer.messages(1.1 * RTO_S)
+    peer.messages(T3_S)
     peer.sack(1, done + 1)
     heard = peer.listen(HB_INTERVAL_S - 5)
     assert len(heartbeats(heard, 0)) > 100, len(heard)
@@ -683,15 +797,15 @@ def after_two_timeouts(over: int) -> int:
     peer = Peer(rtx_policy="alternate", path_max_retrans="1", pf_enable="0", rto_max="1000")
     done = measured(peer)
     peer.say(1)
-    expect(paths(peer.messages(1.1 * RTO_S)), [0, 1])
+    expect(paths(peer.messages(T3_S)), [0, 1])
     peer.sack(1, done + 1)
     peer.prefer(1)
     peer.say(1)
-    expect(paths(peer.messages(1.1 * RTO_S)), [1, 0])
+    expect(paths(peer.messages(T3_S)), [1, 0])
     peer.sack(over, done + 2)
     peer.prefer(0)
     peer.say(1)
-    expect(paths(peer.messages(1.1 * RTO_S)), [0, 1])
+    expect(paths(peer.messages(T3_S)), [0, 1])
     peer.sack(1, done + 3)
     peer.say(1)
     return peer.messages(HEARD_S)[0].path
@@ -868,11 +982,16 @@ def windows_grow_although_paths_send_in_runs() -> None:
 CASES: list[Callable[[], None]] = [
     delayed_sacks_take_the_paths_in_turn,
     a_sack_says_how_many_packets_it_is_for,
+    data_takes_the_sack_of_its_path_along,
     a_loss_at_the_tail_is_probed_for_before_the_timeout,
     a_loss_at_the_tail_waits_for_the_timeout_without_cmt,
     what_is_retransmitted_asks_for_a_sack,
     what_is_retransmitted_asks_for_no_sack_without_cmt,
     data_behind_a_loss_that_time_shows_is_probed_for,
+    data_behind_what_is_given_up_is_retransmitted,
+    new_data_behind_what_is_given_up_has_a_timeout_of_its_own,
+    an_answer_puts_the_probe_off,
+    a_probe_that_repairs_a_loss_cuts_the_window,
     sacks_that_are_longer_than_usual_leave_no_memory_behind,
     one_report_does_when_no_more_will_come,
     one_report_does_not_without_cmt,
@@ -894,6 +1013,7 @@ CASES: list[Callable[[], None]] = [
     nothing_is_copied_once_a_program_has_turned_it_off,
     a_path_that_stays_silent_is_left_once_a_copy_is_answered,
     a_path_is_not_left_while_no_copy_is_answered,
+    a_path_is_no_suspect_while_there_is_no_other,
     an_answer_over_the_path_itself_clears_it,
     a_needless_copy_makes_the_next_wait_longer,
     a_needed_copy_makes_no_wait_longer,
