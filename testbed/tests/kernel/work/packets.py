@@ -22,7 +22,7 @@ from cases import outcome
 from options import SCTP, choose, expect, namespace, one_to_many, one_to_one, shown_counters, write
 from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, NODELAY, OURS, SACK, TAG, Heard, Peer
 from reasons import reasons
-from thresholds import BINDX_ADD, FAILOVER_SUSPECT, address
+from thresholds import ACTIVE, BINDX_ADD, FAILOVER_LINK, FAILOVER_SUSPECT, address, info
 from wires import Line, Wire
 
 LIMIT_S = 120  # of a case, in virtual time
@@ -474,6 +474,18 @@ def acknowledged_data_brings_no_path_back_without_a_policy() -> None:
     expect(after_a_timeout("kernel"), 1)
 
 
+def a_path_that_is_brought_back_has_its_rto_of_before() -> None:
+    peer = Peer(rtx_policy="same", rto_min="10")
+    done = measured(peer)
+    _, before_ms = info(peer.sock, "10.10.0.2")
+    assert 1000 * RTT_S < before_ms < 1000 * RTO_S, before_ms
+    peer.say(3)
+    expect(len(peer.messages(before_ms / 1000 + 2 * TICK_S)), 4)
+    expect(info(peer.sock, "10.10.0.2")[1], 2 * before_ms)
+    peer.sack(0, done, (done + 3, done + 3))
+    expect(info(peer.sock, "10.10.0.2"), (ACTIVE, before_ms))
+
+
 def probes_of_a_dead_path_end_no_association_whose_other_works() -> None:
     limits = {"path_max_retrans": "0", "association_max_retrans": str(LIMIT), "rto_max": "1000"}
     peer = Peer(failover_heartbeat="1", hb_interval=str(HB_INTERVAL_S * 1000), **limits)
@@ -671,6 +683,13 @@ def a_path_whose_interface_goes_is_left_and_asked_when_it_is_back() -> None:
     expect(len(heartbeats(peer.listen(HEARD_S), 0)), 1)
     peer.say(1)
     expect(paths(peer.messages(RTT_S)), [0])
+
+
+def an_association_may_have_its_own_failover_link() -> None:
+    peer, number = on_the_way()
+    choose(peer.sock, 1, option_name=FAILOVER_LINK)
+    ip("link set va0 down")
+    retransmitted_at_once(peer, number)
 
 
 def an_interface_that_flaps_is_looked_at_five_times_a_second() -> None:
@@ -918,6 +937,37 @@ def data_that_is_taken_back_opens_no_window() -> None:
     assert usual <= taken <= usual + 1, (taken, usual)
 
 
+def states(peer: Peer) -> list[int]:
+    return [info(peer.sock, f"10.1{path}.0.2")[0] for path in (0, 1)]
+
+
+def a_window_probe_that_is_answered_is_no_error() -> None:
+    """The peer drops it, and says that its window is closed; once it says nothing, that is an error."""
+    for settings in ({}, {"path_max_retrans": "0"}, {"path_max_retrans": "0", "cmt": "1"}):
+        peer = Peer(rto_max="1000", **settings)
+        done = measured(peer)
+        peer.say(2)
+        last = peer.messages(RTT_S)[-1]
+        peer.sack(last.path, done + 2, window=0)
+        peer.say(3)
+        probes = 0
+        until = time.monotonic() + 10 * RTO_S
+        while time.monotonic() < until:
+            for one in peer.messages(RTT_S):
+                expect(peer.number(one), done + 3)
+                peer.sack(one.path, done + 2, window=0)
+                probes += 1
+            expect(states(peer), [ACTIVE, ACTIVE])
+        assert probes >= 7, probes
+        peer.silent = {0, 1}
+        peer.listen(2 * T3_S)
+        assert states(peer) != [ACTIVE, ACTIVE]
+        peer.silent = set()
+        peer.sack(0, done + 2)
+        assert {*numbers(peer, peer.messages(2 * T3_S))} >= {done + 3, done + 4, done + 5}
+        namespace()
+
+
 def a_small_message_waits_for_an_answer() -> None:
     """Nagle's algorithm, with a policy that has rules of its own for windows."""
     peer = Peer(rtx_policy="same")
@@ -1006,6 +1056,7 @@ CASES: list[Callable[[], None]] = [
     a_dormant_association_stays_on_the_primary_path,
     acknowledged_data_brings_back_a_potentially_failed_path,
     acknowledged_data_brings_no_path_back_without_a_policy,
+    a_path_that_is_brought_back_has_its_rto_of_before,
     probes_of_a_dead_path_end_no_association_whose_other_works,
     an_overdue_message_is_copied_and_its_path_asked,
     copies_take_no_sack_along,
@@ -1020,6 +1071,7 @@ CASES: list[Callable[[], None]] = [
     no_more_is_copied_at_once_than_a_burst,
     what_may_be_sent_so_often_only_is_not_copied,
     a_path_whose_interface_goes_is_left_and_asked_when_it_is_back,
+    an_association_may_have_its_own_failover_link,
     an_interface_that_flaps_is_looked_at_five_times_a_second,
     a_path_whose_address_goes_is_left,
     a_path_whose_route_goes_is_left_when_something_is_sent,
@@ -1040,6 +1092,7 @@ CASES: list[Callable[[], None]] = [
     what_timed_out_on_two_paths_is_retransmitted_in_order,
     gap_ack_blocks_may_come_in_any_order_and_overlap,
     data_that_is_taken_back_opens_no_window,
+    a_window_probe_that_is_answered_is_no_error,
     a_small_message_waits_for_an_answer,
     the_last_packet_of_a_full_send_buffer_is_sent,
     a_slow_path_is_sent_what_is_due_when_it_arrives,
