@@ -32,7 +32,8 @@ def load() -> Iterator[None]:
 
 
 def test_a_machine_restarts_under_load(tmp_path: Path) -> None:
-    machine = Machine("one", image(module.usual(USUAL_BASE)), nics=(Nic("virtio", "cable"), Nic("virtio", "cable")))
+    nics = (Nic("virtio", "cable"), Nic("virtio", "cable"))
+    machine = Machine("one", image(module.usual(USUAL_BASE)), nics=nics)
     with load(), running([machine], tmp_path) as vms:
         for _ in range(RESTARTS):
             vms["one"].restart()

@@ -20,7 +20,7 @@ import twice
 import useless
 from cases import outcome
 from options import SCTP, choose, expect, namespace, one_to_many, one_to_one, shown_counters, write
-from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, NODELAY, OURS, SACK, TAG, Heard, Peer
+from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, NODELAY, OURS, RECONF, SACK, TAG, Heard, Peer
 from reasons import reasons
 from thresholds import ACTIVE, BINDX_ADD, FAILOVER_LINK, FAILOVER_SUSPECT, address, info
 from wires import Line, Wire
@@ -38,6 +38,8 @@ LIMIT = 5  # of timeouts, for the association
 HEARD_S = 0.01  # what the socket answers at once has come by then
 DEFAULT_PRINFO = 114
 PR_SCTP_NONE, PR_SCTP_TTL, PR_SCTP_RTX, PR_SCTP_PRIO = 0, 0x10, 0x20, 0x30
+ENABLE_STREAM_RESET, RESET_STREAMS, OUTGOING = 118, 119, 2
+DENIED, IN_PROGRESS = 2, 6
 COUNT_SHIFT = 6  # of the packets a SACK is for, in its flags
 MAX_DUPS = 16  # duplicates of a SACK that are looked at
 SAME_BIT = 1024  # TSNs that differ by as much are not told apart as retransmissions
@@ -183,7 +185,7 @@ def sacks_that_are_longer_than_usual_leave_no_memory_behind() -> None:
 
 
 def by_turns(policy: int = PR_SCTP_NONE, rtt_s: float = RTT_S, **settings: str) -> tuple[Peer, int]:
-    """A peer that was sent six messages, each over the other path; number of the second, with PR-SCTP's POLICY."""
+    """A peer that was sent six messages over two paths by turns; number of the second, which has POLICY."""
     peer = Peer(rtts_s=(rtt_s, rtt_s), cmt="1", cmt_scheduler="round-robin", **settings)
     done = measured(peer, rtt_s=rtt_s)
     for one in (PR_SCTP_NONE, policy, *[PR_SCTP_NONE] * 4):
@@ -215,7 +217,7 @@ def data_behind_what_is_given_up_is_retransmitted() -> None:
 
 
 def new_data_behind_what_is_given_up_has_a_timeout_of_its_own() -> None:
-    """A loss probe finds that all that is outstanding has expired; its timeout is not that of what goes out then."""
+    """A loss probe finds that all that is outstanding expired. What leaves then is not due with that."""
     peer = Peer(rtts_s=(RTT_S, RTT_S), cmt="1", prsctp_enable="1")
     done = measured(peer)
     limit(peer, PR_SCTP_TTL, int(2000 * RTT_S))
@@ -230,7 +232,7 @@ def new_data_behind_what_is_given_up_has_a_timeout_of_its_own() -> None:
 
 
 def probed_for_after_s(late: bool) -> float:
-    """From when a message was retransmitted that is not lost; LATE: a SACK says so after most of a round trip."""
+    """From a needless retransmission on; LATE: a SACK says after most of a round trip that it was one."""
     rtt_s = 0.1
     peer, lost = by_turns(rtt_s=rtt_s)
     peer.sack(1, lost - 2, (lost + 2, lost + 2))
@@ -418,6 +420,19 @@ def a_cut_stays_when_two_retransmissions_are_not_told_apart() -> None:
     expect(cuts_undone(SAME_BIT), 0)
 
 
+def a_sack_with_no_room_left_tells_of_what_is_below_its_last_block() -> None:
+    """Linux reports 16 gaps. Nothing is known yet of what is above them."""
+    peer = Peer(cmt="1", cmt_scheduler="primary-first", max_burst="0")
+    done = served(peer, measured(peer), 60)
+    peer.say(36, SMALL)
+    expect(set(paths(peer.messages(RTT_S))), {0})
+    peer.say(1, SMALL)
+    expect(len(peer.messages(RTT_S)), 1)
+    peer.sack(0, done, *((done + number, done + number) for number in (*range(2, 32, 2), 37)))
+    again = [number - done for number in numbers(peer, peer.messages(RTT_S))]
+    expect(again, [*range(1, 31, 2), *range(31, 37)])
+
+
 def a_packet_that_overtakes_others_makes_none_of_them_lost() -> None:
     """Seven packets that each need a round trip; the eighth is there at once."""
     peer = Peer(cmt="1", cmt_scheduler="round-robin", max_burst="0")
@@ -443,6 +458,7 @@ def dormant_paths(policy: str) -> list[int]:
 def a_dormant_association_hops() -> None:
     found = dormant_paths("hop")
     expect(len(found) >= 4, True)
+    assert shown_counters()["SctpMpDormantMoves"] >= len(found)
     expect({one != other for one, other in pairwise(found)}, {True})
 
 
@@ -450,6 +466,18 @@ def a_dormant_association_stays_on_the_primary_path() -> None:
     found = dormant_paths("primary")
     expect(len(found) >= 4, True)
     expect(set(found), {0})
+
+
+def a_fast_retransmission_of_the_oldest_restarts_t3() -> None:
+    """RFC 9260 7.2.4, step 4. It is lost as well."""
+    peer = Peer(rtx_policy="same")
+    done = measured(peer)
+    peer.say(5)
+    expect(len(peer.messages(RTO_S / 2)), 4)
+    for last in (2, 3, 4):
+        peer.sack(0, done, (done + 2, done + last))
+    first, again = (one for one in peer.messages(2 * RTO_S) if peer.number(one) == done + 1)
+    assert again.at_s - first.at_s >= RTO_S, (first.at_s, again.at_s)
 
 
 def after_a_timeout(policy: str) -> int:
@@ -937,6 +965,32 @@ def data_that_is_taken_back_opens_no_window() -> None:
     assert usual <= taken <= usual + 1, (taken, usual)
 
 
+def resets_asked_for(result: int) -> tuple[int, int]:
+    """RE-CONFIGs that ask to reset a stream, each answered with RESULT; messages of the stream after that."""
+    peer = Peer(reconf_enable="1")
+    measured(peer)
+    choose(peer.sock, 1, option_name=ENABLE_STREAM_RESET)
+    peer.sock.setsockopt(SCTP, RESET_STREAMS, struct.pack("=iHHH", 0, OUTGOING, 1, 0))
+    asked = 0
+    until = time.monotonic() + 6 * RTO_S
+    while time.monotonic() < until:
+        for one in peer.listen(RTT_S):
+            if one.chunk.kind == RECONF:
+                peer.answer(one, result)
+                asked += 1
+        expect(states(peer), [ACTIVE, ACTIVE])
+    peer.say(1)
+    return asked, len(peer.messages(RTT_S))
+
+
+def a_stream_reset_that_is_denied_is_not_asked_for_again() -> None:
+    """One in progress is, which is no error, and holds the stream."""
+    expect(resets_asked_for(DENIED), (1, 1))
+    namespace()
+    asked, sent = resets_asked_for(IN_PROGRESS)
+    expect((asked > 4, sent), (True, 0))
+
+
 def states(peer: Peer) -> list[int]:
     return [info(peer.sock, f"10.1{path}.0.2")[0] for path in (0, 1)]
 
@@ -1051,7 +1105,9 @@ CASES: list[Callable[[], None]] = [
     a_duplicate_counts_for_the_path_that_lost_it,
     the_duplicates_that_a_sack_has_beyond_a_limit_do_not_count,
     a_cut_stays_when_two_retransmissions_are_not_told_apart,
+    a_sack_with_no_room_left_tells_of_what_is_below_its_last_block,
     a_packet_that_overtakes_others_makes_none_of_them_lost,
+    a_fast_retransmission_of_the_oldest_restarts_t3,
     a_dormant_association_hops,
     a_dormant_association_stays_on_the_primary_path,
     acknowledged_data_brings_back_a_potentially_failed_path,
@@ -1093,6 +1149,7 @@ CASES: list[Callable[[], None]] = [
     gap_ack_blocks_may_come_in_any_order_and_overlap,
     data_that_is_taken_back_opens_no_window,
     a_window_probe_that_is_answered_is_no_error,
+    a_stream_reset_that_is_denied_is_not_asked_for_again,
     a_small_message_waits_for_an_answer,
     the_last_packet_of_a_full_send_buffer_is_sent,
     a_slow_path_is_sent_what_is_due_when_it_arrives,

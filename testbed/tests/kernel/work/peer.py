@@ -31,6 +31,8 @@ DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO, COOKIE
     11,
 )
 ASCONF, ASCONF_ACK, REMOVE = 0xC1, 0x80, 0xC002
+RECONF, RECONF_ANSWER = 0x82, 16
+EXTENSIONS = {"addip_enable": (ASCONF, ASCONF_ACK), "reconf_enable": (RECONF,)}  # sysctl -> chunks
 IMMEDIATE = 8  # flag of DATA: the I bit
 OURS, THEIRS = 6000, 5000  # ports of the peer and of the socket
 TAG, FIRST_TSN, COOKIE, IPV4 = 0x5A5A5A5A, 1000, 7, 5
@@ -125,7 +127,7 @@ class Peer:
     """An established association with the socket SOCK; SETTINGS: sysctls of net.sctp before that.
 
     window: the receive window that the peer offers, bytes; rtts_s: what a HEARTBEAT takes over each path;
-    silent: paths whose HEARTBEATs get no answer; with addip_enable among SETTINGS it may change its addresses
+    silent: paths whose HEARTBEATs get no answer; it can do what a sysctl among SETTINGS enables (EXTENSIONS)
     """
 
     rtts_s: Sequence[float] = ()
@@ -145,9 +147,8 @@ class Peer:
             wait_for_carrier(f"va{number}")
         self.window, self.rtts_s = window, rtts_s
         self.silent = set(silent)
-        self.extensions = (
-            struct.pack("!HHBBxx", 0x8008, 6, ASCONF, ASCONF_ACK) if "addip_enable" in settings else b""
-        )
+        kinds = bytes(kind for name in settings for kind in EXTENSIONS.get(name, ()))
+        self.extensions = padded(struct.pack("!HH", 0x8008, 4 + len(kinds)) + kinds) if kinds else b""
         self.tag = self.first = self.next_tsn = 0
         server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, SCTP)
         server.bind(("10.10.0.1", THEIRS))
@@ -237,6 +238,12 @@ class Peer:
         body = struct.pack("!I", FIRST_TSN) + place.pack(IPV4, 8, 10, 10 + over, 0, 2)
         body += struct.pack("!HHI", REMOVE, 16, 1) + place.pack(IPV4, 8, 10, 10 + path, 0, 2)
         self.send(over, Chunk(ASCONF, 0, body))
+
+    def answer(self, request: Heard, result: int) -> None:
+        """To a RE-CONFIG of the socket, over the path that it took; RESULT: RFC 6525 4.4."""
+        number = struct.unpack_from("!4xI", request.chunk.body)[0]
+        body = struct.pack("!HHII", RECONF_ANSWER, 12, number, result)
+        self.send(request.path, Chunk(RECONF, 0, body))
 
     def number(self, heard: Heard) -> int:
         """Of a message of the socket, from 1."""
