@@ -294,8 +294,12 @@ def a_window_grows_by_both_packets_that_a_sack_is_for() -> None:
 def served(peer: Peer, done: int, messages: int) -> int:
     """Messages that are acknowledged one by one as they come, so that windows grow; number of the last."""
     peer.say(messages)
-    last = done
-    while last < done + messages:
+    return answered(peer, done, done + messages)
+
+
+def answered(peer: Peer, last: int, until: int) -> int:
+    """Messages from LAST on are acknowledged as they come, up to the number UNTIL, which is returned."""
+    while last < until:
         for one in peer.messages(RTT_S):
             last = max(last, peer.number(one))
             peer.sack(one.path, last)
@@ -1018,7 +1022,7 @@ def a_window_probe_that_is_answered_is_no_error() -> None:
         assert states(peer) != [ACTIVE, ACTIVE]
         peer.silent = set()
         peer.sack(0, done + 2)
-        assert {*numbers(peer, peer.messages(2 * T3_S))} >= {done + 3, done + 4, done + 5}
+        answered(peer, done + 2, done + 5)
         namespace()
 
 
