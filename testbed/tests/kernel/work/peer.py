@@ -205,9 +205,9 @@ class Peer:
         ethernet = bytes([2, 0, 0, 0, path, 1, 2, 0, 0, 0, path, 2]) + struct.pack("!H", IP_PROTOCOL)
         self.paths[path].send(ethernet + ip_header(path, protocol, len(content), 2, 1) + content)
 
-    def unreachable(self, path: int, code: int, tag: int) -> None:
-        """An ICMP error about a packet of the socket to PATH."""
-        quoted = ip_header(path, SCTP, 100, 1, 2) + struct.pack("!HHII", THEIRS, OURS, tag, 0)
+    def unreachable(self, path: int, code: int, tag: int, chunk: bytes = b"") -> None:
+        """An ICMP error about a packet of the socket to PATH, of which it quotes the beginning of a chunk."""
+        quoted = ip_header(path, SCTP, 100, 1, 2) + struct.pack("!HHII", THEIRS, OURS, tag, 0) + chunk
         icmp = struct.pack("!BBHI", 3, code, 0, 0) + quoted
         self.send_ip(path, ICMP, icmp[:2] + struct.pack("!H", ip_checksum(icmp)) + icmp[4:])
 

@@ -60,6 +60,7 @@ HEARD_S = 0.01
 LINKS_S = 0.1  # after which new links carry packets
 ON = {"init_alternate": "1"}
 ERROR, STALE_COOKIE = 9, 3
+NO_PROTOCOL = 2  # a code of ICMP's destination unreachable
 
 
 class Called(Peer):
@@ -320,19 +321,33 @@ def answers_that_come_late_are_of_no_effect() -> None:
     expect(paths(peer.messages(HEARD_S)), [0])
 
 
+def refused_over(path: int, refuse: Callable[[Called, int], None], error: int) -> None:
+    """An answer to one of two INITs refuses the association; it counts if that is over path 0."""
+    peer = Called(**ON)
+    expect(paths(peer.inits(1.5 * DELAY_S)), [0, 1])
+    refuse(peer, path)
+    peer.listen(HEARD_S)
+    if path:
+        peer.established(0)
+        peer.listen(HEARD_S)
+        expect(peer.state(0), ACTIVE)
+    else:
+        refused(error, error_of, peer.sock)
+
+
 def an_abort_counts_if_it_is_from_the_address_that_t1_init_has_asked() -> None:
     """Another address may not be one of the peer at all."""
     for path in (0, 1):
-        peer = Called(**ON)
-        expect(paths(peer.inits(1.5 * DELAY_S)), [0, 1])
-        peer.send(path, Chunk(ABORT, 0, b""))
-        peer.listen(HEARD_S)
-        if path:
-            peer.established(0)
-            peer.listen(HEARD_S)
-            expect(peer.state(0), ACTIVE)
-        else:
-            refused(errno.ECONNREFUSED, error_of, peer.sock)
+        refused_over(path, lambda peer, path: peer.send(path, Chunk(ABORT, 0, b"")), errno.ECONNREFUSED)
+        namespace()
+
+
+def so_does_an_icmp_error_that_quotes_an_init() -> None:
+    def refuse(peer: Called, path: int) -> None:
+        peer.unreachable(path, NO_PROTOCOL, 0, struct.pack("!BBHI", INIT, 0, 20, peer.tag))
+
+    for path in (0, 1):
+        refused_over(path, refuse, errno.ENOPROTOOPT)
         namespace()
 
 
@@ -354,4 +369,5 @@ CASES: list[Callable[[], None]] = [
     data_that_went_with_a_cookie_echo_does_not_wait_for_a_timeout,
     answers_that_come_late_are_of_no_effect,
     an_abort_counts_if_it_is_from_the_address_that_t1_init_has_asked,
+    so_does_an_icmp_error_that_quotes_an_init,
 ]
