@@ -205,7 +205,7 @@ def data_behind_a_loss_that_time_shows_is_probed_for() -> None:
 
 
 def data_behind_what_is_given_up_is_retransmitted() -> None:
-    """What time would show to be lost is to make room for a more important message (RFC 7496 4.2)."""
+    """A message that time would show to be lost makes room for a more important one (RFC 7496 4.2)."""
     peer, lost = by_turns(PR_SCTP_PRIO, prsctp_enable="1")
     peer.sack(1, lost - 1, (lost + 1, lost + 3))
     peer.buffer(0)  # and so it is full
@@ -216,7 +216,7 @@ def data_behind_what_is_given_up_is_retransmitted() -> None:
 
 
 def new_data_behind_what_is_given_up_has_a_timeout_of_its_own() -> None:
-    """A loss probe finds that all that is outstanding expired. What leaves then is not due with that."""
+    """A loss probe finds that all that is outstanding expired. New data is not due with that."""
     peer = Peer(rtts_s=(RTT_S, RTT_S), cmt="1", prsctp_enable="1")
     done = measured(peer)
     limit(peer, PR_SCTP_TTL, int(2000 * RTT_S))
