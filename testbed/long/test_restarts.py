@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A virtual machine that restarts again and again while the host has other work."""
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -17,12 +18,12 @@ from sctplab.vm.running import running
 pytestmark = pytest.mark.kernel
 
 RESTARTS = 20
-BUSY = 4  # programs that never wait
 
 
 @contextmanager
 def load() -> Iterator[None]:
-    programs = [Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
+    """A program for each processor that never waits."""
+    programs = [Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     try:
         yield
     finally:
