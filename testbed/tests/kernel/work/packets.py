@@ -219,7 +219,7 @@ def new_data_behind_what_is_given_up_has_a_timeout_of_its_own() -> None:
     """A loss probe finds that all that is outstanding expired. New data is not due with that."""
     peer = Peer(rtts_s=(RTT_S, RTT_S), cmt="1", prsctp_enable="1")
     done = measured(peer)
-    limit(peer, PR_SCTP_TTL, int(2000 * RTT_S))
+    limit(peer, PR_SCTP_TTL, int(2 * 1000 * RTT_S))
     peer.say(20)
     limit(peer, PR_SCTP_NONE, 0)
     peer.say(1)
