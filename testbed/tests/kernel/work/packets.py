@@ -969,6 +969,10 @@ def data_that_is_taken_back_opens_no_window() -> None:
     assert usual <= taken <= usual + 1, (taken, usual)
 
 
+def states(peer: Peer) -> list[int]:
+    return [info(peer.sock, f"10.1{path}.0.2")[0] for path in (0, 1)]
+
+
 def resets_asked_for(result: int) -> tuple[int, int]:
     """RE-CONFIGs that ask to reset a stream, each answered with RESULT; messages of the stream after that."""
     peer = Peer(reconf_enable="1")
@@ -993,10 +997,6 @@ def a_stream_reset_that_is_denied_is_not_asked_for_again() -> None:
     namespace()
     asked, sent = resets_asked_for(IN_PROGRESS)
     expect((asked > 4, sent), (True, 0))
-
-
-def states(peer: Peer) -> list[int]:
-    return [info(peer.sock, f"10.1{path}.0.2")[0] for path in (0, 1)]
 
 
 def a_window_probe_that_is_answered_is_no_error() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from cases import outcome
 from options import expect, namespace, option
-from packets import FAST, HEARD_S, LIMIT_S, RTO_S, RTT_S, measured, served, suspecting
+from packets import FAST, HEARD_S, LIMIT_S, RTO_S, RTT_S, T3_S, measured, served, suspecting
 from peer import OURS, Heard, Peer
 from setup import STATUS
 from wires import Line, Wire
@@ -146,7 +146,7 @@ def a_tail_loss_probe_and_the_timeout_are_told() -> None:
     (last,) = peer.messages(RTT_S)
     with recording(peer, "lost", "t3"):
         peer.silent = {0, 1}
-        peer.messages(1.2 * RTO_S)
+        peer.messages(T3_S)
     told = fields(happened("lost"), "ipaddr", "tsn", "by", "sent_count")
     expect(told, [(*lost(peer, last), "tail-probe", "1"), (*lost(peer, last), "t3-rtx", "2")])
     (expired,) = happened("t3")
@@ -195,7 +195,7 @@ def a_path_that_fails_and_comes_back_is_told_with_stock_settings() -> None:
     peer.silent = {0}
     with recording(peer, "state", "t3", "lost"):
         peer.say(1)
-        first, again = peer.messages(1.1 * RTO_S)
+        first, again = peer.messages(T3_S)
         expect((first.path, again.path), (0, 1))
         peer.sack(1, done + 1)
         until_told(peer, 2, 1.5 * (2 + 2 + 4) * RTO_S)
