@@ -327,7 +327,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with locked(cache_root() / "lock" / f"mutants-{options.base}.lock"):
         record = record_of(options.base)
         record.parent.mkdir(exist_ok=True)
-        reached = known_tests([inputs[kind] for kind in KINDS], options.jobs)
         builders = {kind: Builder(one) for kind, one in inputs.items()}
         every = candidates(builders[KINDS[0]])
         drawn = draw(every, options.count, options.seed)
@@ -337,7 +336,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for number, one in enumerate(drawn, 1)
             if one.key not in known or (options.again and known[one.key] == SURVIVED)
         }
-        judged = judge_all(builders, open_ones, reached, options.jobs, until) if open_ones else ()
+        judged: Iterable[tuple[int, str]] = ()
+        if open_ones:
+            reached = known_tests([inputs[kind] for kind in KINDS], options.jobs)
+            judged = judge_all(builders, open_ones, reached, options.jobs, until)
         for number, verdict in judged:
             mutant = open_ones[number]
             known[mutant.key] = verdict
