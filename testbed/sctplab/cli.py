@@ -399,9 +399,10 @@ def run_one(options: argparse.Namespace) -> int:
 
 
 def make_report(options: argparse.Namespace) -> int:
+    from sctplab.replay import picture
     from sctplab.report import report, terminal
 
-    page = report.make_report(options.dir)
+    page = report.make_report(options.dir, picture.of_run)
     terminal.print_results(options.dir)
     print(page)
     return 0

@@ -140,6 +140,15 @@ def test_the_plot(tmp_path: Path) -> None:
     assert plot.read_text() == svg
 
 
+def test_runs_without_captures_or_of_another_kind_have_no_picture(tmp_path: Path) -> None:
+    path = record(tmp_path, messages(cut_s=4.0), spec_of(*CUT))
+    drawn = picture.of_run(path)
+    assert drawn and len(drawn.axes) == len(DELAY_S)
+    assert picture.of_run(path.with_name("other.json")) is None
+    path.write_text(json.dumps({"format": 1, "spec": plain(spec_of(kind="tcp"))}))
+    assert picture.of_run(path) is None
+
+
 def test_what_is_outstanding(tmp_path: Path) -> None:
     """A chunk counts for the path it was last sent over, until it is acknowledged."""
     made = Association()

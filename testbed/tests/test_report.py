@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 from sctplab.errors import LabError
 from sctplab.measure.records import load_runs
@@ -82,6 +83,20 @@ def test_summary_csv_is_this(tmp_path: Path) -> None:
         "rtx-policy,patched,fr-same-rto-alt,50,goodput_mbit,3,34,34,29.03172458,38.96827542,mean\n"
         "rtx-policy,patched,fr-same-rto-alt,50,t3_timeouts,3,2,2,2,2,mean\n"
     )
+
+
+def test_few_runs_get_a_picture_each(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def picture(record: Path) -> Figure | None:
+        asked.append(record.name)
+        return Figure() if len(asked) == 1 else None
+
+    few = cells()
+    page = make_report(write(tmp_path / "few", *few), picture).read_text()
+    assert page.count("paths and waits") == 1 and len(asked) == len(few)
+    make_report(write(tmp_path / "many", *few, *cells(place="netns")), picture)
+    assert len(asked) == len(few)
 
 
 def test_places_and_bases_get_a_column_only_where_there_are_several(tmp_path: Path) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from textwrap import wrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sctplab.errors import LabError
-from sctplab.replay.explain import Told, Wait
+from sctplab.replay.explain import Told, Wait, tell
 from sctplab.report.plot_style import COLOURS, INK, drawing, finish, svg_text
 from sctplab.report.report import write_text
+from sctplab.run.record import read_spec
 
+TITLE_WIDTH = 80  # characters
 PARTS = 1500  # of the time shown; of each the most that was outstanding is drawn
 MARKS = {"fast rtx": "x", "T3": "v"}
 
@@ -25,6 +28,17 @@ def write(told: Told, file: Path) -> None:
         write_text(file, svg)
     except OSError as error:
         raise LabError(f"{error.filename or file}: cannot be written: {error.strerror}") from error
+
+
+def of_run(record: Path) -> Figure | None:
+    """Of a run whose captures lie beside its record; None without, or if its flow is of another kind."""
+    if not (record.parent.parent / "pcap" / record.stem).is_dir():
+        return None
+    if read_spec(record).measured_flow.kind != "sctp":
+        return None
+    told = tell(record, None)
+    with drawing():
+        return picture(told)
 
 
 def picture(told: Told) -> Figure:
@@ -43,7 +57,8 @@ def picture(told: Told) -> Figure:
         for event in spec.events:
             ax.axvline(event.at_s, color=INK, linestyle=":", linewidth=0.9)
     note = "shaded: waits of more than two round trips, by cause; dotted: events of the scenario"
-    finish(canvas, axes, 1, len(axes), spec.run_id, note)
+    axes[0].set_xlim(left=0)
+    finish(canvas, axes, 1, len(axes), "\n".join(wrap(spec.run_id, TITLE_WIDTH)), note)
     return canvas
 
 

@@ -8,7 +8,7 @@ import html
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from sctplab.report.timeseries import draw_series, series_figures
 from sctplab.spec.report_spec import Contrast, Plot, of_scenario
 
 TEMPLATES = Path(__file__).parent / "templates"
+MAX_SINGLE = 12  # runs of a scenario of which each gets a picture of its own
 MIN_SCALE = 0.65  # of a figure on the page; the reader scrolls sideways beyond that
 
 
@@ -58,16 +59,17 @@ class Part:
         return (*self.images, *(image for image, _ in self.asked if image))
 
 
-def make_report(results_dir: Path) -> Path:
+def make_report(results_dir: Path, picture: Callable[[Path], MplFigure | None] = lambda record: None) -> Path:
     """Writes the report of RESULTS_DIR/records into RESULTS_DIR; returns the path of report.html.
 
+    PICTURE: draws a single run, from the path of its record, if it has what that takes.
     Raises LabError when there are no records, one cannot be read, or the folder cannot be written.
     """
     if results_dir.is_file():
         raise LabError(f"{results_dir}: is a file; expected a result folder")
     found = sections(load_runs(results_dir))
     try:
-        parts = [_part(section, results_dir) for section in found]
+        parts = [_part(section, results_dir, picture) for section in found]
         _remove_stale(results_dir / "plots", parts)
         write_text(results_dir / "summary.csv", summary_csv(found))
         return write_text(results_dir / "report.html", _html(parts, results_dir))
@@ -75,7 +77,7 @@ def make_report(results_dir: Path) -> Path:
         raise LabError(f"{error.filename or results_dir}: cannot be written: {error.strerror}") from error
 
 
-def _part(section: Section, results: Path) -> Part:
+def _part(section: Section, results: Path, picture: Callable[[Path], MplFigure | None]) -> Part:
     printed, note = _printed(section)
     images = []
     wanted = of_scenario(section.scenario)
@@ -91,6 +93,10 @@ def _part(section: Section, results: Path) -> Part:
         images.append(
             _image(canvas, f"{section.scenario}-{series.name}-over-time", series.title, "", results)
         )
+    for run in section.runs if len(section.runs) <= MAX_SINGLE else ():
+        drawn = picture(run.path) if run.ok else None
+        if drawn:
+            images.append(_image(drawn, run.path.stem, f"{run.path.stem}: paths and waits", "", results))
     asked = (*_asked(section, wanted.plots, printed, results), *_contrasts(section, wanted.contrasts))
     return Part(section, tuple(images), asked, tuple(printed), note)
 
