@@ -81,13 +81,27 @@ def transfer(sender: Running, receiver: Running) -> tuple[dict[str, Any], dict[s
     options = f"--port 5000 --timeout {TRANSFER_S:.0f} --sndbuf {BUFFER_B} --rcvbuf {BUFFER_B}"
     receiver.need(f"mpflow recv --bind {peer} {options} >recv 2>&1 </dev/null &")
     receiver.need("until grep -q ready recv; do sleep 0.2; done")
+    sender.need("sctp-multipath events --json >events 2>&1 </dev/null &")
     sender.need(f"mpflow send --bind {own} --to {peer} --bytes {BYTES} {options} >send 2>&1 </dev/null &")
     for number in (1, 2):  # each card has its share
         counter = f"/sys/class/net/data{number}/statistics/rx_bytes"
         receiver.need(f"until [ $(cat {counter}) -gt {CUT_AFTER // 2} ]; do sleep 0.1; done", TRANSFER_S)
+    assert states(sender) == dict.fromkeys(ADDRESSES[receiver.machine.name], "active")
     assert "goodput" not in receiver.need("cat recv"), "all was there before the cable could be pulled"
     receiver.cable(1, plugged=False)
     return last_event(sender, "send"), last_event(receiver, "recv")
+
+
+def states(vm: Running) -> dict[str, str]:
+    """Address of the peer -> state of the path, as the operator is shown them."""
+    said = json.loads(vm.need("sctp-multipath paths --json"))
+    return {path["address"]: path["state"] for one in said["associations"] for path in one["paths"]}
+
+
+def failed(vm: Running) -> set[str]:
+    """The peer's addresses that the operator was told of, by events, as in use no more."""
+    told = map(json.loads, vm.need("cat events").splitlines())
+    return {one["path"]["address"] for one in told if one.get("old_state") == "active"}
 
 
 def found(vm: Running, peer: Running) -> list[str]:
@@ -110,7 +124,7 @@ def remove(vm: Running) -> None:
 
 
 def whole_way(name: str, folder: Path, package: Path, compiled: Mapping[str, Path]) -> None:
-    """Install, load, see the settings, 100 MB over two cards of which one is cut, doctor, remove, stock.
+    """Install, load, look, 100 MB over two cards of which one is cut, doctor, remove, stock.
 
     COMPILED: machine -> modules that dkms takes there; where there are none, it compiles them.
     """
@@ -121,6 +135,7 @@ def whole_way(name: str, folder: Path, package: Path, compiled: Mapping[str, Pat
         assert found(*vms) == CLOCK
         sent, received = transfer(*vms)
         assert (sent["status"], received["status"]) == ("ok", "ok"), (sent, received)
+        assert failed(vms[0]) == {ADDRESSES["second"][0]}
         assert (received["bytes"], received["content"], received["order"]) == (BYTES, "ok", "ok"), received
         assert found(vms[1], vms[0]) == [*CLOCK, "link-down"]
         both(vms, remove)

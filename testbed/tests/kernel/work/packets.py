@@ -22,7 +22,7 @@ import twice
 import useless
 from cases import outcome
 from options import SCTP, choose, expect, namespace, one_to_many, one_to_one, shown_counters, write
-from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, NODELAY, OURS, RECONF, SACK, TAG, Heard, Peer
+from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, NODELAY, OURS, RECONF, SACK, TAG, Chunk, Heard, Peer
 from reasons import reasons
 from thresholds import ACTIVE, BINDX_ADD, FAILOVER_LINK, FAILOVER_SUSPECT, address, info
 from wires import Line, Wire
@@ -510,6 +510,28 @@ def a_fast_retransmission_of_the_oldest_restarts_t3() -> None:
         peer.sack(0, done, (done + 2, done + last))
     first, again = (one for one in peer.messages(2 * RTO_S) if peer.number(one) == done + 1)
     assert again.at_s - first.at_s >= RTO_S, (first.at_s, again.at_s)
+
+
+def a_cut_after_close_costs_one_timeout() -> None:
+    first_timeout = {"path_max_retrans": "0", "pf_enable": "0"}
+    policy = {"rtx_policy": "fr-same-rto-alt", "multiple_fast_rtx": "1"}
+    for more in ({}, first_timeout, {**policy, **first_timeout}):
+        peer = Peer(**more)
+        peer.buffer(1_000_000)
+        last = served(peer, measured(peer), 60)
+        until = last + 200
+        peer.say(until - last)
+        peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+        peer.sock.close()
+        peer.silent = {0}
+        wait_s = T3_S
+        while last < until:
+            heard = peer.listen(wait_s)
+            last = max(peer.number(one) for one in heard if one.chunk.kind == DATA and one.path == 1)
+            peer.sack(1, last)
+            wait_s = RTT_S
+        peer.send(1, Chunk(ABORT, 0, b""))
+        namespace()
 
 
 def after_a_timeout(policy: str) -> int:
@@ -1175,6 +1197,7 @@ CASES: list[Callable[[], None]] = [
     a_sack_with_no_room_left_tells_of_what_is_below_its_last_block,
     a_packet_that_overtakes_others_makes_none_of_them_lost,
     a_fast_retransmission_of_the_oldest_restarts_t3,
+    a_cut_after_close_costs_one_timeout,
     a_timeout_spares_what_was_sent_a_moment_ago,
     a_dormant_association_hops,
     a_dormant_association_stays_on_the_primary_path,
