@@ -159,6 +159,11 @@ class Told:
     start_ns: int
 
 
+def captures_of(record: Path) -> Path:
+    """The folder in which a run with --pcap leaves them."""
+    return record.parent.parent / "pcap" / record.stem
+
+
 def tell(record: Path, captures: Path | None) -> Told:
     """RECORD of a run with --pcap; CAPTURES: their folder, None for where the run left them."""
     spec = read_spec(record)
@@ -168,7 +173,7 @@ def tell(record: Path, captures: Path | None) -> Told:
         raise LabError(f"{record}: a flow of kind {flow.kind}; expected sctp")
     if not isinstance(start_t, float):
         raise LabError(f"{record}: the run did not start; expected one that is ok")
-    folder = captures or record.parent.parent / "pcap" / record.stem
+    folder = captures or captures_of(record)
     trace, start_ns = read(spec, folder), round(start_t * 1e9)
     return Told(trace, waits(trace, start_ns), start_ns)
 

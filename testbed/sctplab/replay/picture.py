@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sctplab.errors import LabError
-from sctplab.replay.explain import Told, Wait, tell
+from sctplab.replay.explain import Told, Wait, captures_of, tell
 from sctplab.report.plot_style import COLOURS, INK, drawing, finish, svg_text
 from sctplab.report.report import write_text
 from sctplab.run.record import read_spec
@@ -32,7 +32,7 @@ def write(told: Told, file: Path) -> None:
 
 def of_run(record: Path) -> Figure | None:
     """Of a run whose captures lie beside its record; None without, or if its flow is of another kind."""
-    if not (record.parent.parent / "pcap" / record.stem).is_dir():
+    if not captures_of(record).is_dir():
         return None
     if read_spec(record).measured_flow.kind != "sctp":
         return None
