@@ -4,8 +4,10 @@
 Standard library only.
 """
 
+import errno
 import gc
 import os
+import socket
 import struct
 import subprocess
 import time
@@ -20,7 +22,7 @@ import twice
 import useless
 from cases import outcome
 from options import SCTP, choose, expect, namespace, one_to_many, one_to_one, shown_counters, write
-from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, NODELAY, OURS, RECONF, SACK, TAG, Heard, Peer
+from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, NODELAY, OURS, RECONF, SACK, TAG, Chunk, Heard, Peer
 from reasons import reasons
 from thresholds import ACTIVE, BINDX_ADD, FAILOVER_LINK, FAILOVER_SUSPECT, address, info
 from wires import Line, Wire
@@ -448,6 +450,33 @@ def a_packet_that_overtakes_others_makes_none_of_them_lost() -> None:
     expect(numbers(peer, peer.messages(RTT_S * 3 / 4)), [])
 
 
+def a_timeout_spares_what_was_sent_a_moment_ago() -> None:
+    """Also on a path that had failed, where nothing was spared."""
+    rtt_s = 10 * RTT_S
+    for fails in (False, True):
+        peer = Peer(rtts_s=(rtt_s, 2 * rtt_s), cmt="1", cmt_scheduler="primary-first", failover_link="1")
+        done = measured(peer, 8, rtt_s)
+        if fails:
+            peer.say(1)
+            ip("link set va0 down")
+            expect(paths(peer.messages(2 * TICK_S)), [0, 1])
+            done += 1
+            peer.sack(1, done)
+            ip("link set va0 up")
+            peer.listen(RTO_S / 2)
+        peer.say(1)
+        old, probe = peer.messages(4 * rtt_s)
+        peer.listen(old.at_s + RTO_S - TICK_S - time.monotonic())
+        peer.say(1)
+        young, again = peer.messages(T3_S - RTO_S)
+        expect(
+            [(one.path, peer.number(one) - done) for one in (probe, young, again)], [(0, 1), (0, 2), (1, 1)]
+        )
+        peer.sack(1, done + 1)
+        expect(paths(peer.messages(rtt_s)), [])
+        namespace()
+
+
 def dormant_paths(policy: str) -> list[int]:
     """Where the socket tries when nothing has answered for two timeouts."""
     limits = {"path_max_retrans": "0", "association_max_retrans": "12", "rto_max": "1000"}
@@ -481,6 +510,28 @@ def a_fast_retransmission_of_the_oldest_restarts_t3() -> None:
         peer.sack(0, done, (done + 2, done + last))
     first, again = (one for one in peer.messages(2 * RTO_S) if peer.number(one) == done + 1)
     assert again.at_s - first.at_s >= RTO_S, (first.at_s, again.at_s)
+
+
+def a_cut_after_close_costs_one_timeout() -> None:
+    first_timeout = {"path_max_retrans": "0", "pf_enable": "0"}
+    policy = {"rtx_policy": "fr-same-rto-alt", "multiple_fast_rtx": "1"}
+    for more in ({}, first_timeout, {**policy, **first_timeout}):
+        peer = Peer(**more)
+        peer.buffer(1_000_000)
+        last = served(peer, measured(peer), 60)
+        until = last + 200
+        peer.say(until - last)
+        peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+        peer.sock.close()
+        peer.silent = {0}
+        wait_s = T3_S
+        while last < until:
+            heard = peer.listen(wait_s)
+            last = max(peer.number(one) for one in heard if one.chunk.kind == DATA and one.path == 1)
+            peer.sack(1, last)
+            wait_s = RTT_S
+        peer.send(1, Chunk(ABORT, 0, b""))
+        namespace()
 
 
 def after_a_timeout(policy: str) -> int:
@@ -535,9 +586,9 @@ def probes_of_a_dead_path_end_no_association_whose_other_works() -> None:
     expect(paths(peer.messages(RTT_S)), [1])
 
 
-def suspecting(**settings: str) -> tuple[Peer, int]:
+def suspecting(paths: int = 2, **settings: str) -> tuple[Peer, int]:
     """A peer whose answers have all taken a round trip, and how many messages it has got."""
-    peer = Peer(failover_suspect="1", **settings)
+    peer = Peer(paths, failover_suspect="1", **settings)
     return peer, measured(peer, 16)
 
 
@@ -622,6 +673,19 @@ def a_path_is_no_suspect_while_there_is_no_other() -> None:
     expect(len(heartbeats(peer.listen(RTO_S / 4), 1)), 1)
     peer.say(1)
     expect(paths(peer.messages(HEARD_S)), [0])
+
+
+def after_a_second_copy_a_path_is_given_as_long_again() -> None:
+    peer, done = suspecting(paths=3)
+    peer.silent = {0, 1}
+    peer.say(1)
+    heard = peer.messages(2.5 * RTT_S + TICK_S)
+    expect(paths(heard), [0, 1, 2])
+    peer.sack(2, done + 1)
+    peer.listen(HEARD_S / 2)
+    assert reasons(OURS)[0] != "overdue", reasons(OURS)
+    peer.listen(RTT_S)
+    expect(reasons(OURS)[0], "overdue")
 
 
 def an_answer_over_the_path_itself_clears_it() -> None:
@@ -838,6 +902,27 @@ def frequent_probes_count_as_heartbeats_do() -> None:
     heard = peer.listen(HB_INTERVAL_S - 5)
     assert len(heartbeats(heard, 0)) > 100, len(heard)
     expect([one.chunk.kind for one in heard].count(ABORT), 0)
+
+
+def one_probe_in_a_heartbeat_interval_counts() -> None:
+    """One that counts ends the association, while the other path has nothing to answer."""
+    limits = {"path_max_retrans": "0", "association_max_retrans": "1", "rto_max": "1000"}
+    for more in ({}, {"failover_return": "1"}):
+        peer = Peer(failover_heartbeat="1", **limits, **more)
+        done = measured(peer)
+        peer.silent = {0, 1}
+        peer.say(1)
+        expect(paths(peer.messages(T3_S)), [0, 1])
+        peer.sack(1, done + 1)
+        assert len(heartbeats(peer.listen(HB_INTERVAL_S - 5), 0)) > 20
+        expect(failed(peer.sock), 0)
+        peer.listen(10)
+        expect(failed(peer.sock), errno.ETIMEDOUT)
+        namespace()
+
+
+def failed(sock: socket.socket) -> int:
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 
 
 def after_two_timeouts(over: int) -> int:
@@ -1087,6 +1172,19 @@ def windows_grow_although_paths_send_in_runs() -> None:
     assert carried > 1.7 * FAST * TRANSFER_S, by_path(sent)
 
 
+def carried_with_a_small_window(**settings: str) -> int:
+    wires = (Wire(FAST / 2, RTT_S), Wire(FAST / 2, 4 * RTT_S))
+    peer = Peer(window=4096, rtts_s=[wire.rtt_s for wire in wires], **settings)
+    return len(Line(peer, measured(peer), wires).transfer(SMALL, TRANSFER_S))
+
+
+def with_a_window_of_few_packets_all_paths_carry_what_one_does() -> None:
+    one = carried_with_a_small_window()
+    namespace()
+    both = carried_with_a_small_window(cmt="1")
+    assert both > 0.95 * one, (one, both)
+
+
 CASES: list[Callable[[], None]] = [
     delayed_sacks_take_the_paths_in_turn,
     a_sack_says_how_many_packets_it_is_for,
@@ -1159,6 +1257,11 @@ CASES: list[Callable[[], None]] = [
     a_slow_path_is_sent_what_is_due_when_it_arrives,
     messages_a_little_larger_than_a_packet_are_not_held_back,
     windows_grow_although_paths_send_in_runs,
+    a_timeout_spares_what_was_sent_a_moment_ago,
+    one_probe_in_a_heartbeat_interval_counts,
+    after_a_second_copy_a_path_is_given_as_long_again,
+    a_cut_after_close_costs_one_timeout,
+    with_a_window_of_few_packets_all_paths_carry_what_one_does,
 ]
 
 
