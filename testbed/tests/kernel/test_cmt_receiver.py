@@ -9,7 +9,19 @@ from math import ceil, log2
 
 import pytest
 from sctplab.spec.model import Topology
-from tests.cmt_run import COUNT_BITS, Lab, Seen, bulk, open_lab, path, paths, spec, steady, with_settings
+from tests.cmt_run import (
+    COUNT_BITS,
+    Lab,
+    Seen,
+    bulk,
+    longest_pause_s,
+    open_lab,
+    path,
+    paths,
+    spec,
+    steady,
+    with_settings,
+)
 
 pytestmark = pytest.mark.kernel
 Look = Callable[[str], Seen]  # by the mode
@@ -118,6 +130,14 @@ def test_half_the_sacks_double_a_window_in_a_round_trip(mode: str, lab: Lab) -> 
     seen = lab.see(spec(paths(*delays_ms, rate_mbit=100), bulk(size_b / 1e6), {"cmt_sack": mode}))
     rounds = ceil(log2(1 + size_b / (len(delays_ms) * FIRST_WINDOW_B)))
     assert seen.record["metrics"]["transfer_s"] < rounds * 2 * max(delays_ms) / 1e3
+
+
+@pytest.mark.parametrize("mode", ["delayed", "per-path"])
+def test_no_burst_waits_for_a_program_that_wants_few_sacks(mode: str, lab: Lab) -> None:
+    """One for ten packets: a path sends fewer at once."""
+    rarely = bulk(8, sack_freq=10, sack_delay_ms=500)
+    seen = lab.see(spec(paths(10, 40, rate_mbit=20), rarely, {"cmt_sack": mode}))
+    assert longest_pause_s(seen.sent) < 0.08
 
 
 @pytest.mark.parametrize("mode", MODES)
