@@ -2,6 +2,7 @@
 """Inputs of compare --set: series by name, the set of runs; processor time measured in turns."""
 
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -109,9 +110,10 @@ def test_a_and_b_take_turns() -> None:
         order.append(name)
         return float(len(order))
 
-    a, b = bench.in_turns(3, lambda: measure("a"), lambda: measure("b"))
+    keys = (("cmt", "a"), ("cmt", "b"))
+    spent = bench.in_turns(3, {key: partial(measure, key[1]) for key in keys})
     assert "".join(order) == "abbaab"
-    assert a == {1: 1, 2: 4, 3: 5} and b == {1: 2, 2: 3, 3: 6}
+    assert list(spent.values()) == [{1: 1, 2: 4, 3: 5}, {1: 2, 2: 3, 3: 6}]
 
 
 def test_the_ratio_of_processor_times() -> None:
@@ -122,6 +124,6 @@ def test_the_ratio_of_processor_times() -> None:
 
 def test_processor_time_is_of_two_sizes() -> None:
     specs = bench.cpu_specs()
-    assert list(specs) == ["off", "cmt"]
+    assert list(specs) == ["off", "cmt", "cmt-per-path"]
     assert all([spec.flows[0].size_mb for spec in sizes] == [20, 120] for sizes in specs.values())
     assert (ROOT / "testbed" / "scenarios" / f"{bench.CPU}.toml").is_file()

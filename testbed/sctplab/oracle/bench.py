@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -92,16 +92,29 @@ def run_set(one: Series, specs: Specs, asked: Asked) -> tuple[Run, ...]:
 
 
 def processor_time(sides: Sequence[Series], pairs: int) -> str:
-    """User and system time of what a long transfer takes more than a short one, A and B in turns."""
+    """User and system time of what a long transfer takes more than a short one, of all variants in turns."""
     specs = cpu_specs()
     every = [spec for sizes in specs.values() for spec in sizes]
     short, long = (spec.flows[0].size_mb or 0 for spec in every[:2])
-    lines = [f"Processor time (user and system) of {long - short:g} MB, {CPU}, {pairs} pairs:"]
     with bench_of(sides[0], every) as a, bench_of(sides[1], every) as b:
-        for variant, sizes in specs.items():
-            spent = in_turns(pairs, partial(seconds, sizes, a), partial(seconds, sizes, b))
-            lines.append(cpu_line(variant, *spent))
-    return "\n".join(lines)
+        measures = {
+            (variant, side): partial(seconds, sizes, made)
+            for variant, sizes in specs.items()
+            for side, made in (("A", a), ("B", b))
+        }
+        spent = in_turns(pairs, measures)
+    first, *others = specs
+    return "\n".join(
+        [
+            f"Processor time (user and system) of {long - short:g} MB, {CPU}, {pairs} pairs:",
+            *(cpu_line(variant, spent[variant, "A"], spent[variant, "B"]) for variant in specs),
+            *(
+                f"  {other} to {first}: "
+                + ", ".join(f"{side} {cpu_ratio(spent[first, side], spent[other, side])}" for side in "AB")
+                for other in others
+            ),
+        ]
+    )
 
 
 def cpu_specs() -> Specs:
@@ -116,24 +129,25 @@ def cpu_specs() -> Specs:
 
 
 def in_turns(
-    pairs: int, a: Callable[[], float], b: Callable[[], float]
-) -> tuple[dict[int, float], dict[int, float]]:
-    """Pair -> seconds, of A and of B; every other pair begins with B, since machines drift."""
-    of_a: dict[int, float] = {}
-    of_b: dict[int, float] = {}
+    pairs: int, measures: Mapping[tuple[str, str], Callable[[], float]]
+) -> dict[tuple[str, str], dict[int, float]]:
+    """Key -> pair -> seconds; every other pair is measured backwards, since machines drift."""
+    spent: dict[tuple[str, str], dict[int, float]] = {key: {} for key in measures}
     for pair in range(1, pairs + 1):
-        turns = ((of_a, a), (of_b, b))
-        for spent, measure in turns if pair % 2 else reversed(turns):
-            spent[pair] = measure()
-    return of_a, of_b
+        for key in list(measures)[:: 1 if pair % 2 else -1]:
+            spent[key][pair] = measures[key]()
+    return spent
 
 
 def cpu_line(variant: str, a: dict[int, float], b: dict[int, float]) -> str:
     """'  cmt: A 4.21 s, B 4.30 s, × 1.021 [1.010, 1.032]'."""
-    pair = paired(a, b)
-    ratio = ratio_text(pair.ratio) if pair and pair.ratio else "no ratio, the runs are too short"
     mean_a, mean_b = (sum(one.values()) / len(one) for one in (a, b))
-    return f"  {variant}: A {mean_a:.2f} s, B {mean_b:.2f} s, {ratio}"
+    return f"  {variant}: A {mean_a:.2f} s, B {mean_b:.2f} s, {cpu_ratio(a, b)}"
+
+
+def cpu_ratio(a: dict[int, float], b: dict[int, float]) -> str:
+    pair = paired(a, b)
+    return ratio_text(pair.ratio) if pair and pair.ratio else "no ratio, the runs are too short"
 
 
 def seconds(sizes: Sequence[RunSpec], bench: runner.Bench) -> float:
