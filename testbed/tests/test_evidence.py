@@ -328,8 +328,10 @@ def test_an_archive_has_the_records_of_the_summaries(tmp_path: Path, monkeypatch
         data.text(Data({**made.source, "records": "other"}, made.rows), runs_of)
     )
     assert command.verify(asked, archive) == 1
-    with pytest.raises(RunError, match="not those of its summary; run evidence --only demo"):
-        command.pack(asked, tmp_path, archive)
+    other = tmp_path / "other.tar.xz"
+    with pytest.raises(RunError, match="not the records of all summaries; run evidence --only demo"):
+        command.pack(asked, tmp_path, other)
+    assert not other.exists()
     with pytest.raises(LabError, match=r"evidence\.toml: cannot be read"):
         (tmp_path / "evidence.toml").write_text("")
         command.verify(asked, tmp_path / "evidence.toml")

@@ -216,16 +216,15 @@ def _paths(runs: RunSet, folder: Path, rows: Sequence[Row]) -> Iterator[Path]:
 
 
 def pack(manifest: Manifest, out: Path, archive: Path) -> int:
-    """All records behind the summaries as one .tar.xz; a set without its records is named."""
+    """All records behind the summaries as one .tar.xz, or nothing: a set without its records is named."""
+    sets = [Work(name, runs, tuple(runs.specs()), out / name) for name, runs in manifest.runs.items()]
+    absent = " ".join(one.name for one in sets if not verified(one.name, _there(one)))
+    if absent:
+        raise RunError(f"{out}: not the records of all summaries; run evidence --only {absent}")
     with tarfile.open(archive, "w:xz") as tar:
-        for name, runs in manifest.runs.items():
-            one = Work(name, runs, tuple(runs.specs()), out / name)
-            if not verified(name, _there(one)):
-                raise RunError(
-                    f"{name}: {one.folder}/records: not those of its summary; run evidence --only {name}"
-                )
+        for one in sets:
             for job in one.jobs():
-                tar.add(job.record, f"{name}/{job.record.name}")
+                tar.add(job.record, f"{one.name}/{job.record.name}")
     print(archive)
     return 0
 
