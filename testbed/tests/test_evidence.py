@@ -204,6 +204,7 @@ def test_the_hash_of_records_leaves_out_the_clock_and_the_order() -> None:
         ('[runs.x]\nscenarios = ["demo"]\nrepat = 1\n', "did you mean repeat?"),
         ("[runs.x]\nscenarios = []\n", "at least one scenario"),
         ('[runs.x]\nscenarios = ["demo"]\nset = { d2_ms = 10 }\n', "a list of at least one value"),
+        ('older = 1\n[runs.x]\nscenarios = ["demo"]\n', "older"),
         ("[table.x]\n", "did you mean tables?"),
         ("runs\n", "cannot be read"),
     ],
@@ -214,6 +215,15 @@ def test_what_the_manifest_should_not_say(tmp_path: Path, text: str, refused: st
     with pytest.raises(LabError, match=ONE_LINE) as error:
         manifest.read(file)
     assert refused in str(error.value)
+
+
+def test_older_may_be_said_of_all_sets(tmp_path: Path) -> None:
+    file = tmp_path / "evidence.toml"
+    sets = '[runs.x]\nscenarios = ["demo"]\n[runs.y]\nscenarios = ["demo"]\nolder = "own"\n'
+    file.write_text(sets)
+    assert [one.older for one in manifest.read(file).runs.values()] == ["", "own"]
+    file.write_text('older = "same packets"\n' + sets)
+    assert [one.older for one in manifest.read(file).runs.values()] == ["same packets", "own"]
 
 
 def test_quick_is_a_part_of_the_runs() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sctpkernel import hooks
 from sctpkernel.bases import Base, find_base, load_bases, reference_base, release_warning
+from sctpkernel.callees import undefined
 from sctpkernel.errors import FAILED, Problem, run_main, warn
 from sctpkernel.git import series_commits
 from sctpkernel.numbering import number
@@ -118,7 +119,10 @@ def quick(patches: Path = PATCHES) -> list[str]:
     """All that can be told without a kernel source."""
     bases = load_bases(patches / "bases.toml")
     found = check_forms(patches, list(bases))
-    return found or check_variants(patches, bases) + check_lists(patches, list(bases.values()))
+    if found:
+        return found
+    found = check_variants(patches, bases) + check_lists(patches, list(bases.values()))
+    return found or [fault for base in bases for fault in undefined(load_series(base, patches))]
 
 
 def full(base: Base) -> list[str]:

@@ -10,7 +10,7 @@ variants = ["kernel", "cmt"]      # default: all
 repeat = 5                        # seeds per cell; default: the scenario's
 set = { queue_pkts = [1000] }     # values of factors, as run's --set
 quick = { d2_ms = [10] }          # the cells of it that --quick repeats, first seed; absent: none
-older = "why"                     # its summary may be of another series than patches/
+older = "why"                     # its summary may be of another series than patches/; above all sections: any may
 
 [tables.goodput]                  # see table.py
 [plots.goodput]                   # see plot.py
@@ -37,7 +37,7 @@ FILE = ROOT / "testbed" / "evidence.toml"
 NAME = r"[a-z0-9][a-z0-9-]*"
 FLAVOUR = "|".join(FLAVOURS)
 OWN = ("scenario", "kernel", "variant")  # settings of a run beside its factors
-SECTIONS = ("runs", "tables", "plots", "figures")
+SECTIONS = ("older", "runs", "tables", "plots", "figures")
 
 
 def _values(value: object, at: At) -> dict[str, tuple[Any, ...]]:
@@ -140,14 +140,18 @@ def read(file: Path = FILE) -> Manifest:
         raise at("figures").refuse(figures, "tables [[figures]]")
     return Manifest(
         file,
-        _sets(tree.get("runs", {}), at.inside("runs")),
+        _sets(tree.get("runs", {}), {"older": tree["older"]} if "older" in tree else {}, at.inside("runs")),
         dict(mapping(tree.get("tables", {}), at("tables"))),
         tuple(figures),
         dict(mapping(tree.get("plots", {}), at("plots"))),
     )
 
 
-def _sets(found: object, at: At) -> dict[str, RunSet]:
+def _sets(found: object, default: Mapping[str, Any], at: At) -> dict[str, RunSet]:
+    """DEFAULT: what holds for each set that does not say otherwise."""
     tables: Mapping[str, Any] = mapping(found, at)
     name_check = text(NAME, "a name of small letters, digits and -")["check"]
-    return {name_check(name, at): build(RunSet, one, at.inside(name)) for name, one in tables.items()}
+    return {
+        name_check(name, at): build(RunSet, {**default, **mapping(one, at(name))}, at.inside(name))
+        for name, one in tables.items()
+    }
