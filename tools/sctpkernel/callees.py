@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Does each patch call only what it, or one before it, defines? Told from the patches' text alone, in a second.
+"""Does each patch call only what it, or one before it, defines? Told from the patches' text, in a second.
 
-No substitute for tools/build/each, which compiles every patch and takes hours: a fold that moves a call to a patch
-before the one that defines its function is found here at once.
+No substitute for tools/build/each, which compiles every patch and takes hours: a fold that moves a call to a
+patch before the one that defines its function is found here at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FUNCTION = re.compile(r"(?:[A-Za-z_][^(]*[ *])?([A-Za-z_]\w*)\(")
 
 
 def _changed(patch: Patch) -> Iterator[tuple[int, str]]:
-    """+1 for a line of C that the patch adds, -1 for one that it removes; with the line, comments left out."""
+    """+1 for a line of C that the patch adds, -1 for one that it removes; with it, comments left out."""
     source, text = False, patch.text[max(patch.text.find("\ndiff --git "), 0) :]
     for line in text.splitlines():
         if line.startswith("diff --git "):
@@ -49,10 +49,10 @@ def undefined(series: Sequence[Patch]) -> list[str]:
     for patch, lines in zip(series, changes, strict=True):
         for way, own, names in lines:
             defined[own] += way
-            called.update({name: way for name in names & ours})
+            called.update(dict.fromkeys(names & ours, way))
         missing = {name for name, count in called.items() if count > 0 and defined[name] <= 0}
         if missing - before:
-            names = ", ".join(sorted(missing - before))
-            found.append(f"{patch.path}: {names}: called, but not defined up to this patch: move either")
+            told = ", ".join(sorted(missing - before))
+            found.append(f"{patch.path}: {told}: called, but not defined up to this patch: move either")
         before = missing
     return found

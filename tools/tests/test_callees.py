@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from sctpkernel.callees import undefined
 from sctpkernel.series import Patch, load_series
 

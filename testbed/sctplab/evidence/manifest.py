@@ -10,7 +10,7 @@ variants = ["kernel", "cmt"]      # default: all
 repeat = 5                        # seeds per cell; default: the scenario's
 set = { queue_pkts = [1000] }     # values of factors, as run's --set
 quick = { d2_ms = [10] }          # the cells of it that --quick repeats, first seed; absent: none
-older = "why"                     # its summary may be of another series than patches/; above all sections: any may
+older = "why"                     # its summary may be of another series than patches/; before [runs]: any may
 
 [tables.goodput]                  # see table.py
 [plots.goodput]                   # see plot.py
