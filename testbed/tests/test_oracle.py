@@ -122,6 +122,18 @@ def test_the_ratio_of_processor_times() -> None:
     assert bench.cpu_line("cmt", {1: 0.0}, {1: 0.1}).endswith("no ratio, the runs are too short")
 
 
+def test_cpu_of_cmt_is_told_against_none() -> None:
+    spent = {
+        ("off", "A"): {1: 4.0, 2: 5.0},
+        ("off", "B"): {1: 4.0, 2: 5.0},
+        ("cmt", "A"): {1: 4.4, 2: 5.5},
+        ("cmt", "B"): {1: 6.0, 2: 7.5},
+    }
+    lines = bench.cpu_lines(spent)
+    assert [line.split(":")[0].strip() for line in lines] == ["off", "cmt", "cmt to off"]
+    assert "A × 1.100" in lines[2] and "B × 1.500" in lines[2]
+
+
 def test_processor_time_is_of_two_sizes() -> None:
     specs = bench.cpu_specs()
     assert list(specs) == ["off", "cmt", "cmt-per-path"]

@@ -103,18 +103,8 @@ def processor_time(sides: Sequence[Series], pairs: int) -> str:
             for side, made in (("A", a), ("B", b))
         }
         spent = in_turns(pairs, measures)
-    first, *others = specs
-    return "\n".join(
-        [
-            f"Processor time (user and system) of {long - short:g} MB, {CPU}, {pairs} pairs:",
-            *(cpu_line(variant, spent[variant, "A"], spent[variant, "B"]) for variant in specs),
-            *(
-                f"  {other} to {first}: "
-                + ", ".join(f"{side} {cpu_ratio(spent[first, side], spent[other, side])}" for side in "AB")
-                for other in others
-            ),
-        ]
-    )
+    title = f"Processor time (user and system) of {long - short:g} MB, {CPU}, {pairs} pairs:"
+    return "\n".join([title, *cpu_lines(spent)])
 
 
 def cpu_specs() -> Specs:
@@ -137,6 +127,16 @@ def in_turns(
         for key in list(measures)[:: 1 if pair % 2 else -1]:
             spent[key][pair] = measures[key]()
     return spent
+
+
+def cpu_lines(spent: Mapping[tuple[str, str], dict[int, float]]) -> list[str]:
+    """A line for each variant, B to A; then each but the first to the first, of both sides."""
+    first, *others = dict.fromkeys(variant for variant, _ in spent)
+    lines = [cpu_line(variant, spent[variant, "A"], spent[variant, "B"]) for variant in (first, *others)]
+    for other in others:
+        each = (f"{side} {cpu_ratio(spent[first, side], spent[other, side])}" for side in "AB")
+        lines.append(f"  {other} to {first}: {', '.join(each)}")
+    return lines
 
 
 def cpu_line(variant: str, a: dict[int, float], b: dict[int, float]) -> str:
