@@ -359,7 +359,7 @@ def test_a_summary_is_current_for_its_runs_metrics_and_series(
     specs = RUNS.specs()
     assert not command.current("demo", specs, {"return_s"})
     rows = tuple(Row(manifest.settings(spec), spec.seed, {"return_s": 1.0}) for spec in specs)
-    (tmp_path / "demo.csv").write_text(data.text(Data({**SOURCE, "series": command.series_id()}, rows), RUNS))
+    (tmp_path / "demo.csv").write_text(data.text(Data({**SOURCE, "series": data.series_id()}, rows), RUNS))
     assert command.current("demo", specs, {"return_s"})
     assert not command.current("demo", specs[1:], {"return_s"})
     assert not command.current("demo", specs, {"goodput_mbit"})

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sctpkernel.series import load_series, short_id
-
 from sctplab.errors import LabError, RunError
 from sctplab.evidence import data, pages, table
 from sctplab.evidence.data import Data, Row
@@ -21,7 +19,7 @@ from sctplab.measure.judge import judge_run
 from sctplab.measure.records import read_json
 from sctplab.run import runner
 from sctplab.run.progress import progress
-from sctplab.spec.model import USUAL_BASE, RunSpec
+from sctplab.spec.model import RunSpec
 from sctplab.spec.schema import nearest
 
 QUICK = "quick"
@@ -41,11 +39,6 @@ class Work:
         return [runner.job_in(self.folder, spec) for spec in self.specs]
 
 
-def series_id() -> str:
-    """Of patches/, as kernels and records say it."""
-    return short_id(load_series(USUAL_BASE), "stock")
-
-
 def chosen(manifest: Manifest, only: Sequence[str]) -> dict[str, RunSet]:
     """The sets of runs called ONLY, or all."""
     for name in only:
@@ -62,7 +55,7 @@ def current(name: str, specs: Sequence[RunSpec], metrics: set[str]) -> bool:
     keys = {Row(settings(spec), spec.seed, {}).key for spec in specs}
     has = {metric for row in found.rows for metric in row.metrics}
     return (
-        found.source["series"] in (series_id(), "none")
+        found.source["series"] in (data.series_id(), "none")
         and {row.key for row in found.rows} == keys
         and metrics <= has
     )
@@ -178,7 +171,7 @@ def different(name: str, rows: Sequence[Row]) -> Iterator[str]:
 
 def check(manifest: Manifest) -> int:
     """Pages against summaries and summaries against patches/; needs no kernel."""
-    found = list(pages.faults(Summaries(manifest), series_id()))
+    found = list(pages.faults(Summaries(manifest), data.series_id()))
     for line in found:
         print(line)
     return 1 if found else 0

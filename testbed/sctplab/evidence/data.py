@@ -14,13 +14,17 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from sctpkernel.series import load_series, short_id
 
 from sctplab.errors import LabError
 from sctplab.evidence.manifest import OWN, RunSet
 from sctplab.paths import ROOT
 from sctplab.report.stats import Interval
+from sctplab.spec.model import USUAL_BASE
 
 FOLDER = ROOT / "Documentation" / "tables"
 PARTS = ("testbed/agent", "tools/mpflow", *(f"testbed/sctplab/{one}" for one in ("spec", "plan", "place")))
@@ -28,6 +32,12 @@ PARTS += ("testbed/sctplab/random", "testbed/sctplab/run", "testbed/sctplab/meas
 UNTOLD = ("host", "kernel", "tools")  # members of a record that differ between equal runs
 Setting = str | float
 Key = tuple[tuple[str, Setting], ...]
+
+
+@cache
+def series_id() -> str:
+    """Of patches/, as kernels and records say it."""
+    return short_id(load_series(USUAL_BASE), "stock")
 
 
 @dataclass(frozen=True)

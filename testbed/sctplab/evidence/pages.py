@@ -133,7 +133,8 @@ def block(name: str, known: Summaries, markdown: bool) -> str:
 def source(runs: str, known: Summaries) -> str:
     """The source of a set of runs; the same line in both kinds of page."""
     where = known.load(runs).source
-    older = known.manifest.runs[runs].older if where["series"] != "none" else ""
+    present = where["series"] in (data.series_id(), "none")
+    older = "" if present else known.manifest.runs[runs].older
     return (
         f"``testbed/lab evidence --only {runs}``: series {where['series']}, Linux {where['kernel']},"
         f" laboratory {where['laboratory']}, {where['runs']} records {where['records']}."

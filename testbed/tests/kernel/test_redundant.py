@@ -52,6 +52,14 @@ def test_losses_on_both_paths_delay_nothing_but_what_both_lose(measure: Any) -> 
     assert made["counters"]["host1"]["SctpMpCopies"] >= 0.99 * 40 / 0.02
 
 
+@pytest.mark.parametrize("loss_pct", [1, 2])
+def test_what_both_paths_lose_takes_a_few_round_trips(measure: Any, loss_pct: int) -> None:
+    """20,000 messages; which of the two arrives first is the same for all while the paths are equal."""
+    made = measure("redundant-loss", "redundant", 400, link_delay_ms=20, loss_pct=loss_pct)
+    assert made["metrics"]["t3_timeouts"] == 0
+    assert made["metrics"]["max_message_delay_s"] <= 8 * ONE_WAY_S
+
+
 def test_twice_the_bytes_are_sent(measure: Any) -> None:
     once, twice = (
         measure("redundant-loss", variant, 40, link_delay_ms=20, loss_pct=0)
