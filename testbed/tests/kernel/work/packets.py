@@ -450,33 +450,6 @@ def a_packet_that_overtakes_others_makes_none_of_them_lost() -> None:
     expect(numbers(peer, peer.messages(RTT_S * 3 / 4)), [])
 
 
-def a_timeout_spares_what_was_sent_a_moment_ago() -> None:
-    """Also on a path that had failed, where nothing was spared."""
-    rtt_s = 10 * RTT_S
-    for fails in (False, True):
-        peer = Peer(rtts_s=(rtt_s, 2 * rtt_s), cmt="1", cmt_scheduler="primary-first", failover_link="1")
-        done = measured(peer, 8, rtt_s)
-        if fails:
-            peer.say(1)
-            ip("link set va0 down")
-            expect(paths(peer.messages(2 * TICK_S)), [0, 1])
-            done += 1
-            peer.sack(1, done)
-            ip("link set va0 up")
-            peer.listen(RTO_S / 2)
-        peer.say(1)
-        old, probe = peer.messages(4 * rtt_s)
-        peer.listen(old.at_s + RTO_S - TICK_S - time.monotonic())
-        peer.say(1)
-        young, again = peer.messages(T3_S - RTO_S)
-        expect(
-            [(one.path, peer.number(one) - done) for one in (probe, young, again)], [(0, 1), (0, 2), (1, 1)]
-        )
-        peer.sack(1, done + 1)
-        expect(paths(peer.messages(rtt_s)), [])
-        namespace()
-
-
 def dormant_paths(policy: str) -> list[int]:
     """Where the socket tries when nothing has answered for two timeouts."""
     limits = {"path_max_retrans": "0", "association_max_retrans": "12", "rto_max": "1000"}
@@ -1211,7 +1184,6 @@ CASES: list[Callable[[], None]] = [
     a_packet_that_overtakes_others_makes_none_of_them_lost,
     a_fast_retransmission_of_the_oldest_restarts_t3,
     a_cut_after_close_costs_one_timeout,
-    a_timeout_spares_what_was_sent_a_moment_ago,
     a_dormant_association_hops,
     a_dormant_association_stays_on_the_primary_path,
     acknowledged_data_brings_back_a_potentially_failed_path,
