@@ -257,11 +257,10 @@ def test_a_loss_at_the_very_end_waits_for_no_timeout(rtx_policy: str, lab: Lab) 
 
 
 def test_a_probe_whose_answer_would_come_after_the_timeout_is_not_sent(lab: Lab) -> None:
-    """RTT 0.6 s, RTO.Min 1 s. Chunks lost on both paths may go over the one that answers first."""
+    """RTT 0.6 s, RTO.Min 1 s. T3-rtx sends all again that is outstanding on its path (RFC 9260 6.3.3 E3)."""
     seen = lab.see(last_lost(300, sent_s=3.67))
     assert seen.counter("SctpMpLossProbes") == 0
     assert {one.tsn for one in seen.again} == {one.tsn for one in seen.new if seen.seconds(one) > 3.67}
-    assert len({(one.tsn, one.path) for one in seen.again}) == len(seen.again)
     assert seen.record["metrics"]["t3_timeouts"] > 0
 
 
