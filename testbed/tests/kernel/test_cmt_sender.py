@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -261,6 +262,9 @@ def test_a_probe_whose_answer_would_come_after_the_timeout_is_not_sent(lab: Lab)
     seen = lab.see(last_lost(300, sent_s=3.67))
     assert seen.counter("SctpMpLossProbes") == 0
     assert {one.tsn for one in seen.again} == {one.tsn for one in seen.new if seen.seconds(one) > 3.67}
+    took = {one.tsn: one.path for one in seen.new}
+    for (tsn, over), times in Counter((one.tsn, one.path) for one in seen.again).items():
+        assert times == 1 or (times == 2 and over != took[tsn]), "what the other one's timeout had sent there"
     assert seen.record["metrics"]["t3_timeouts"] > 0
 
 
