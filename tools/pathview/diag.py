@@ -20,10 +20,12 @@ from pathview.model import (
     EVENTS,
     REASONS,
     STATES,
+    WAIT_LIMITS_US,
     Association,
     Event,
     Part,
     Path,
+    Waits,
     word,
 )
 
@@ -31,7 +33,7 @@ SCTP = 132
 BY_FAMILY = 20
 LOCALS, PEERS = 12, 13  # of a stock kernel's answer, and of no other to our request
 PATHS = 0x1280  # in the request, and in the answer
-A_ASSOC, A_PATH, A_EVENT = 1, 2, 4
+A_ASSOC, A_PATH, A_EVENT, A_WAITS = 1, 2, 4, 5
 FAMILY, GROUP = "sctp_paths", "state"  # of generic netlink
 MARKS = ("primary", "active", "retransmission")  # by bit
 NOT_LISTENING = 0xFFF & ~(1 << 10)
@@ -43,6 +45,7 @@ ASSOC = struct.Struct("=i9I")  # struct sctp_diag_assoc
 FILTER = struct.Struct("=IHH16s")  # struct sctp_diag_filter
 PATH = struct.Struct("=HBBI16s16sIHH3Q16I6Q")  # struct sctp_diag_path
 EVENT = struct.Struct("=QiHHB7x")  # struct sctp_diag_event
+WAITS = struct.Struct(f"={2 + len(WAIT_LIMITS_US)}Q")  # struct sctp_diag_waits
 IDENTITY, STATE_AT = struct.Struct("=i"), 4 + 2  # where both are in the attributes
 
 
@@ -126,6 +129,14 @@ def path(data: bytes) -> Path | None:
     )
 
 
+def waits(data: bytes) -> Waits | None:
+    """Of SCTP_DIAG_A_WAITS; None when it is shorter than it ever was."""
+    if len(data) < WAITS.size:
+        return None
+    us, *counts = WAITS.unpack_from(data)
+    return Waits(us, tuple(counts))
+
+
 def association(payload: bytes) -> Association | None:
     """Of one answer; None when it is of an endpoint, or cut off."""
     if len(payload) < ANSWER_SIZE:
@@ -157,6 +168,7 @@ def association(payload: bytes) -> Association | None:
         incomplete=incomplete,
         errors=errors,
         error_limit=limit,
+        unread_waits=next((waits(data) for kind, data in parts if kind == A_WAITS), None),
     )
 
 

@@ -6,11 +6,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, StateSetMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    StateSetMetricFamily,
+)
 from prometheus_client.samples import Sample
+from prometheus_client.utils import floatToGoString
 
-from pathview.model import STATES, Association, Part, Path
+from pathview.model import STATES, WAIT_LIMITS_US, Association, Part, Path
 
 STOCK_COUNTERS = ("SctpT3RtxExpireds", "SctpFastRetransmits")  # shown beside those of the series
 
@@ -95,6 +103,23 @@ def family(figure: Figure, kind: type[Metric], suffix: str, subjects: Labelled) 
     return made
 
 
+LIMITS_S = (*(floatToGoString(us / 1_000_000) for us in WAIT_LIMITS_US), "+Inf")
+
+
+def waits(found: Sequence[tuple[Mapping[str, str], Association]]) -> Metric:
+    """Of the associations that count them."""
+    said = "Time that messages waited until the program had read them."
+    made = HistogramMetricFamily("sctp_association_unread_wait_seconds", said, labels=())
+    for labels, one in found:
+        if one.unread_waits:
+            buckets = zip(LIMITS_S, accumulate(one.unread_waits.counts), strict=True)
+            for limit, count in buckets:
+                made.samples.append(Sample(f"{made.name}_bucket", {**labels, "le": limit}, count))
+            made.samples.append(Sample(f"{made.name}_count", dict(labels), sum(one.unread_waits.counts)))
+            made.samples.append(Sample(f"{made.name}_sum", dict(labels), one.unread_waits.us / 1_000_000))
+    return made
+
+
 def states(paths: Sequence[tuple[Mapping[str, str], Path]]) -> Metric:
     made = StateSetMetricFamily("sctp_path_state", "State of the path: the one that is 1.")
     for labels, path in paths:
@@ -151,6 +176,7 @@ def families(scrape: Scrape) -> Iterator[Metric]:
     labelled = [(labels_of(one), one) for one in kept]
     for figure in ASSOCIATION_GAUGES:
         yield family(figure, GaugeMetricFamily, "", labelled)
+    yield waits(labelled)
     paths = [({**labels, "path": path.address}, path) for labels, one in labelled for path in one.paths]
     yield states(paths)
     yield from about(paths)

@@ -61,8 +61,22 @@ class Path:
 
 
 @dataclass(frozen=True)
+class Waits:
+    """How long messages waited until the program had read them, US microseconds together.
+
+    COUNTS: how many for less than 256 us, then for less than twice the time of the one before; the last has the rest.
+    """
+
+    us: int
+    counts: tuple[int, ...]
+
+
+WAIT_LIMITS_US = tuple(256 << n for n in range(15))  # of all counts but the last
+
+
+@dataclass(frozen=True)
 class Association:
-    """PATH_COUNT: all that it has, of which PATHS may be the first ones."""
+    """PATH_COUNT: all that it has, of which PATHS may be the first ones. UNREAD_WAITS: None if it counts none."""
 
     assoc_id: int
     local_port: int
@@ -78,6 +92,7 @@ class Association:
     incomplete: int | None = None
     errors: int | None = None
     error_limit: int | None = None
+    unread_waits: Waits | None = None
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
+from itertools import accumulate
 
-from pathview.model import Association, Event, Path
+from pathview.model import WAIT_LIMITS_US, Association, Event, Path, Waits
 
 FORMAT = 1  # of the JSON: raised when a field goes or means something else
 HEADINGS = (
@@ -112,6 +113,27 @@ def heading(one: Association) -> str:
     )
 
 
+def below(counts: Sequence[int], share: float) -> str:
+    """The least limit that this share of COUNTS is below: 'below 4.1ms', or 'over 4.2s'."""
+    wanted = share * sum(counts)
+    for reached, limit in zip(accumulate(counts), WAIT_LIMITS_US, strict=False):
+        if reached >= wanted:
+            return f"below {microseconds(limit)}"
+    return f"over {microseconds(WAIT_LIMITS_US[-1])}"
+
+
+def unread(waits: Waits) -> str:
+    """How long messages waited to be read."""
+    count = sum(waits.counts)
+    if not count:
+        return "unread: no message was read yet"
+    return (
+        f"unread: {count} messages waited {microseconds(waits.us // count)} on average, "
+        f"half of them {below(waits.counts, 0.5)}, 99 % {below(waits.counts, 0.99)}, "
+        f"the longest {below(waits.counts, 1)}"
+    )
+
+
 def text(found: Sequence[Association]) -> str:
     """Each association, its paths below it; columns that say nothing are left out."""
     rows = [HEADINGS, *(cells(path) for one in found for path in one.paths)]
@@ -121,6 +143,8 @@ def text(found: Sequence[Association]) -> str:
     out = []
     for one in found:
         out += ["", heading(one), f"  {first}", *(f"  {next(lines)}" for _ in one.paths)]
+        if one.unread_waits:
+            out.append(f"  {unread(one.unread_waits)}")
         if one.path_count > len(one.paths):
             out.append(f"  {one.path_count - len(one.paths)} more")
     return "\n".join(out[1:]) or "no associations"

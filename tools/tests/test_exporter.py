@@ -20,7 +20,7 @@ from pathlib import Path as File
 import pytest
 from pathview import cli, diag, exporter, metrics, netlink
 from pathview.metrics import Scrape
-from pathview.model import Part
+from pathview.model import Part, Waits
 from prometheus_client import CollectorRegistry, generate_latest, make_wsgi_app
 from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition
@@ -33,8 +33,9 @@ from tests.test_pathview import ASSOCS, DUMPED, PEERS, REMADDR, recorded
 SNMP = "SctpCurrEstab                   \t1\nSctpT3RtxExpireds\t3\nSctpMpFailoverProbes\t7\nSctpMpCopies\t0\n"
 ASSOC = {"local_port": "57241", "peer_port": "5000", "peer": "10.1.0.2"}
 FIRST = {**ASSOC, "path": "10.1.0.2"}
+READER = replace(recorded(), unread_waits=Waits(1_500_000, (3, 2, *[0] * 13, 1)))
 ALL = Scrape(
-    Part((recorded(),), 1, {"active": 1, "potentially-failed": 1}), exporter.counters(SNMP), complete=True
+    Part((READER,), 1, {"active": 1, "potentially-failed": 1}), exporter.counters(SNMP), complete=True
 )
 MANY, SHOWN, AT_MOST_S = 10_000, 200, 0.15
 NESTED = 0x8000  # flag of an attribute
@@ -92,6 +93,11 @@ def value(scrape: Scrape, name: str, labels: dict[str, str]) -> float | None:
         ("sctp_path_new_data", FIRST, 0),
         ("sctp_path_new_data", {**ASSOC, "path": "10.2.0.2"}, 1),
         ("sctp_path_rtt_min_seconds", FIRST, None),
+        ("sctp_association_unread_wait_seconds_bucket", {**ASSOC, "le": "0.000256"}, 3),
+        ("sctp_association_unread_wait_seconds_bucket", {**ASSOC, "le": "4.194304"}, 5),
+        ("sctp_association_unread_wait_seconds_bucket", {**ASSOC, "le": "+Inf"}, 6),
+        ("sctp_association_unread_wait_seconds_count", ASSOC, 6),
+        ("sctp_association_unread_wait_seconds_sum", ASSOC, 1.5),
         ("sctp_curr_estab", {}, None),
     ],
 )

@@ -7,13 +7,14 @@ import errno
 import json
 import os
 import re
+import struct
 from dataclasses import replace
 from pathlib import Path as File
 
 import pytest
 from deb import status
 from pathview import cli, diag, netlink, show, stock
-from pathview.model import Association, Event, Path
+from pathview.model import Association, Event, Path, Waits
 
 # A dump of one association whose first path has been cut: its endpoint, itself, the end.
 DUMPED = bytes.fromhex(
@@ -82,6 +83,30 @@ def changed(**values: bytes) -> list[netlink.Message]:
     names = {diag.A_ASSOC: "assoc", diag.A_PATH: "path", 3: "padding"}
     nested = b"".join(netlink.attribute(kind, values.get(names[kind], data)) for kind, data in parts)
     return [netlink.Message(20, message.payload[:72] + netlink.attribute(diag.PATHS, nested))]
+
+
+def with_waits(payload: bytes) -> list[netlink.Message]:
+    """The association's message with SCTP_DIAG_A_WAITS behind the others."""
+    (message,) = changed()
+    nested = dict(netlink.attributes(message.payload[72:]))[diag.PATHS] + netlink.attribute(
+        diag.A_WAITS, payload
+    )
+    return [netlink.Message(20, message.payload[:72] + netlink.attribute(diag.PATHS, nested))]
+
+
+def test_waits_are_read_and_shown() -> None:
+    counts = (90, *[0] * 3, 9, *[0] * 10, 1)
+    packed = struct.pack("=17Q", 100_000, *counts)
+    (one,) = diag.associations(with_waits(packed + b"\xff" * 8)) or ()
+    assert one == replace(recorded(), unread_waits=Waits(100_000, counts))
+    assert show.text([one]).splitlines()[-1] == (
+        "  unread: 100 messages waited 1ms on average, half of them below 0.256ms, 99 % below 4.1ms, "
+        "the longest over 4.2s"
+    )
+    assert json.loads(show.as_json([one], True))["associations"][0]["unread_waits"]["counts"] == list(counts)
+    (one,) = diag.associations(with_waits(bytes(17 * 8))) or ()
+    assert show.text([one]).endswith("\n  unread: no message was read yet")
+    assert diag.associations(with_waits(packed[:-1])) == (recorded(),)
 
 
 def test_structures_that_have_grown_are_read() -> None:

@@ -20,8 +20,8 @@ from pathlib import Path as File
 from typing import Any
 
 from commands import inside, remember_home
-from options import SCTP, expect, option
-from thresholds import BINDX_ADD, address
+from options import ALL, SCTP, choose, expect, option
+from thresholds import BINDX_ADD, UNREAD_WAITS, address
 
 sys.path.insert(0, str(File(__file__).parents[4] / "tools"))
 from pathview import cli, diag, netlink
@@ -228,6 +228,28 @@ def queues_are_shown() -> None:
     held = (one.outstanding or 0) + (one.queued or 0)
     assert sent <= held <= sent + 20 * 16, (sent, one)  # what waits has its header
     expect(sum(path.flight or 0 for path in one.paths), one.outstanding)
+
+
+def waits_for_the_program_are_counted() -> None:
+    """From the end of a message until its last byte is read: not of those before it was asked for, or looked at."""
+    client, peer = pair()
+    peer.settimeout(5)
+    expect(shown("b").unread_waits, None)
+    client.send(bytes(100))
+    time.sleep(0.1)
+    choose(peer, 1, ALL, UNREAD_WAITS)
+    for _ in range(3):
+        client.send(bytes(200))
+    time.sleep(0.6)
+    expect(peer.recv(10, socket.MSG_PEEK), bytes(10))
+    for part in (60, 60, 200, 200, 200):
+        peer.recv(part)
+    waits = shown("b").unread_waits
+    assert waits
+    expect(waits.counts, (*[0] * 12, 3, *[0] * 3))  # 0.524 to 1.049 s
+    assert 1_500_000 < waits.us < 2_100_000, waits
+    choose(peer, 0, ALL, UNREAD_WAITS)
+    expect(shown("b").unread_waits, None)
 
 
 def other_namespaces_see_nothing() -> None:
@@ -578,6 +600,7 @@ CASES = [
     a_cut_path_says_why_and_since_when,
     timeouts_are_those_of_the_counters,
     queues_are_shown,
+    waits_for_the_program_are_counted,
     other_namespaces_see_nothing,
     anybody_may_ask,
     many_addresses_are_bounded,

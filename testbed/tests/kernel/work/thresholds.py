@@ -35,9 +35,9 @@ from options import (
 
 ASSOCINFO, ADDR_PARAMS, ADDR_INFO, ADDR_THLDS, BINDX_ADD = 1, 9, 15, 31, 100
 FAILOVER_HEARTBEAT, DORMANT_POLICY, PATHMAXRXT_ZERO = 0x1281, 0x1282, 0x1284
-FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN = 0x1285, 0x1286, 0x1289
-SWITCHES = ("failover_heartbeat", "failover_suspect", "failover_link", "failover_return")
-SWITCH_OPTIONS = (FAILOVER_HEARTBEAT, FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN)
+FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN, UNREAD_WAITS = 0x1285, 0x1286, 0x1289, 0x128C
+SWITCHES = ("failover_heartbeat", "failover_suspect", "failover_link", "failover_return", "unread_waits")
+SWITCH_OPTIONS = (FAILOVER_HEARTBEAT, FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN, UNREAD_WAITS)
 DORMANT = ["kernel", "hop", "primary", "last"]
 HB_ENABLE, PMR_ZERO = 1 << 0, 1 << 10  # flags of SCTP_PEER_ADDR_PARAMS
 INACTIVE, ACTIVE = 0, 2
@@ -113,13 +113,13 @@ def silence() -> Iterator[None]:
 
 
 def failover_is_off_by_default() -> None:
-    expect([setting(name) for name in (*SWITCHES, "dormant_policy")], ["0", "0", "0", "0", "kernel"])
+    expect([setting(name) for name in (*SWITCHES, "dormant_policy")], [*["0"] * len(SWITCHES), "kernel"])
     expect(setting("path_max_retrans"), "5")
     for name in (*SWITCH_OPTIONS, DORMANT_POLICY):
         expect([chosen(sock, option_name=name) for sock in (one_to_one(), one_to_many())], [0, 0])
 
 
-def switches_of_failover_are_0_or_1() -> None:
+def switches_are_0_or_1() -> None:
     for name in SWITCHES:
         for kept in ("1", "0"):
             write(name, kept)
@@ -344,7 +344,7 @@ def settings_of_failover_are_absent_from_stock() -> None:
 CASES: dict[str, list[Callable[[], None]]] = {
     "patched": [
         failover_is_off_by_default,
-        switches_of_failover_are_0_or_1,
+        switches_are_0_or_1,
         dormant_policies_are_accepted_by_name_and_no_others,
         a_socket_keeps_its_failover_settings,
         options_of_failover_take_what_they_know,
