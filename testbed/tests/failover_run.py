@@ -83,6 +83,15 @@ def with_families(topology: Topology, families: Sequence[str]) -> Topology:
     return replace(topology, paths=tuple(found))
 
 
+def with_links(topology: Topology, changed: Mapping[str, Any]) -> Topology:
+    """The same with CHANGED in both directions of each path."""
+    found = (
+        replace(path, forward=replace(path.forward, **changed), reverse=replace(path.reverse, **changed))
+        for path in topology.paths
+    )
+    return replace(topology, paths=tuple(found))
+
+
 def with_more_settings(spec: RunSpec, settings: Mapping[str, str]) -> RunSpec:
     """The same with these net.sctp.NAME beside its own, at both hosts."""
     more = {f"net.sctp.{name}": value for name, value in settings.items()}

@@ -16,7 +16,6 @@ from prometheus_client.core import (
     StateSetMetricFamily,
 )
 from prometheus_client.samples import Sample
-from prometheus_client.utils import floatToGoString
 
 from pathview.model import STATES, WAIT_LIMITS_US, Association, Part, Path
 
@@ -103,7 +102,7 @@ def family(figure: Figure, kind: type[Metric], suffix: str, subjects: Labelled) 
     return made
 
 
-LIMITS_S = (*(floatToGoString(us / 1_000_000) for us in WAIT_LIMITS_US), "+Inf")
+LIMITS_S = (*(str(us / 1_000_000) for us in WAIT_LIMITS_US), "+Inf")
 
 
 def waits(found: Sequence[tuple[Mapping[str, str], Association]]) -> Metric:

@@ -64,7 +64,8 @@ class Path:
 class Waits:
     """How long messages waited until the program had read them, US microseconds together.
 
-    COUNTS: how many for less than 256 us, then for less than twice the time of the one before; the last has the rest.
+    COUNTS: how many for less than 256 us, then each for less than twice the time of the one before; the
+    last has the rest.
     """
 
     us: int
@@ -76,7 +77,10 @@ WAIT_LIMITS_US = tuple(256 << n for n in range(15))  # of all counts but the las
 
 @dataclass(frozen=True)
 class Association:
-    """PATH_COUNT: all that it has, of which PATHS may be the first ones. UNREAD_WAITS: None if it counts none."""
+    """PATH_COUNT: all that it has, of which PATHS may be the first ones.
+
+    UNREAD_WAITS: None if it does not count them.
+    """
 
     assoc_id: int
     local_port: int

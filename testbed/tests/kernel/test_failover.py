@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from sctplab.run import runner
 from sctplab.spec import scenario
-from sctplab.spec.model import Event, Topology
+from sctplab.spec.model import Event
 from sctplab.spec.scenario import Choice
-from tests.failover_run import good, shortened, with_families, with_more_settings
+from tests.failover_run import good, shortened, with_families, with_links, with_more_settings
 
 pytestmark = pytest.mark.kernel
 CUT_S = 10.0
@@ -76,15 +76,6 @@ def measure(bench: runner.Bench) -> Any:
         return good(bench, replace(spec, topology=topology))
 
     return run
-
-
-def with_links(topology: Topology, changed: dict[str, float]) -> Topology:
-    """The same with CHANGED in both directions of each path."""
-    found = (
-        replace(path, forward=replace(path.forward, **changed), reverse=replace(path.reverse, **changed))
-        for path in topology.paths
-    )
-    return replace(topology, paths=tuple(found))
 
 
 def longest(made: dict[str, Any]) -> float:

@@ -231,7 +231,7 @@ def queues_are_shown() -> None:
 
 
 def waits_for_the_program_are_counted() -> None:
-    """From the end of a message until its last byte is read: not of those before it was asked for, or looked at."""
+    """Until the last byte is read; not those from before it was asked for, and not a look at one."""
     client, peer = pair()
     peer.settimeout(5)
     expect(shown("b").unread_waits, None)
