@@ -234,7 +234,7 @@ def oldest(answers: Iterable[netlink.Message], limit: int) -> Part | None:
 
     Identities are given in turn, so the oldest have the lowest.
     """
-    states: Counter[str] = Counter()
+    states = bytearray()
     found: dict[int, bytes] = {}
     for message in answers:
         if message.kind != BY_FAMILY:
@@ -242,12 +242,13 @@ def oldest(answers: Iterable[netlink.Message], limit: int) -> Part | None:
         if one := outline(message.payload):
             number = one[0] or UNNUMBERED + len(found)
             if number not in found:
-                states.update(word(STATES, state) for state in one[1])
+                states.extend(one[1])
             found[number] = message.payload
         elif any(kind in (LOCALS, PEERS) for kind, _ in netlink.attributes(message.payload[ANSWER_SIZE:])):
             return None
     kept = (association(found[identity]) for identity in heapq.nsmallest(limit, found))
-    return Part(tuple(one for one in kept if one), len(found), states)
+    counts = {word(STATES, state): count for state, count in Counter(states).items()}
+    return Part(tuple(one for one in kept if one), len(found), counts)
 
 
 def event(payload: bytes) -> Event | None:

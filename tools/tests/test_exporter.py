@@ -37,7 +37,7 @@ READER = replace(recorded(), unread_waits=Waits(1_500_000, (3, 2, *[0] * 13, 1))
 ALL = Scrape(
     Part((READER,), 1, {"active": 1, "potentially-failed": 1}), exporter.counters(SNMP), complete=True
 )
-MANY, SHOWN, AT_MOST_S = 10_000, 200, 0.15
+MANY, SHOWN, AT_MOST_S = 10_000, 200, 0.12
 NESTED = 0x8000  # flag of an attribute
 
 
@@ -286,12 +286,13 @@ def test_a_missing_library_is_one_line(
 
 
 def test_a_scrape_takes_one_percent_of_a_processor_at_most() -> None:
-    """All but the kernel's part, of 10,000 associations: 150 ms each 15 s."""
-    dumped = many(MANY)
+    """Of 10,000 associations: 150 ms each 15 s, of which the kernel takes 30 at most (test_paths.py)."""
+    dumped = [netlink.request(one.kind, 0, one.payload) for one in many(MANY)]
+    datagrams = [b"".join(dumped[at : at + 60]) for at in range(0, len(dumped), 60)]
     best = AT_MOST_S * 10
     for _ in range(10):
         began = time.process_time()
-        part = diag.oldest(dumped, SHOWN)
+        part = diag.oldest((one for data in datagrams for one in netlink.messages(data)), SHOWN)
         assert part is not None
         exposition.generate_latest(registry(Scrape(part, {}, True)))
         best = min(best, time.process_time() - began)
