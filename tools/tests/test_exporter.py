@@ -286,7 +286,7 @@ def test_a_missing_library_is_one_line(
 
 
 def test_a_scrape_takes_one_percent_of_a_processor_at_most() -> None:
-    """Of 10,000 associations: 150 ms each 15 s, of which the kernel takes 30 at most (test_paths.py)."""
+    """Of 10,000 associations: 150 ms each 15 s, less 30 for the kernel, which test_paths.py measures."""
     dumped = [netlink.request(one.kind, 0, one.payload) for one in many(MANY)]
     datagrams = [b"".join(dumped[at : at + 60]) for at in range(0, len(dumped), 60)]
     best = AT_MOST_S * 10
