@@ -22,7 +22,21 @@ import twice
 import useless
 from cases import outcome
 from options import SCTP, choose, expect, namespace, one_to_many, one_to_one, shown_counters, write
-from peer import ABORT, DATA, HEARTBEAT, IMMEDIATE, NODELAY, OURS, RECONF, SACK, TAG, Chunk, Heard, Peer
+from peer import (
+    ABORT,
+    DATA,
+    FORWARD_TSN,
+    HEARTBEAT,
+    IMMEDIATE,
+    NODELAY,
+    OURS,
+    RECONF,
+    SACK,
+    TAG,
+    Chunk,
+    Heard,
+    Peer,
+)
 from reasons import reasons
 from thresholds import ACTIVE, BINDX_ADD, FAILOVER_LINK, FAILOVER_SUSPECT, address, info
 from wires import Line, Wire
@@ -933,6 +947,18 @@ def a_confirmed_path_takes_the_place_of_one_that_is_removed() -> None:
     expect(paths(peer.messages(HEARD_S)), [2])
 
 
+def the_peer_is_told_at_once_of_what_expired_where_it_removed_an_address() -> None:
+    """No T3-rtx is left that would do so, RFC 3758 3.5 A5."""
+    peer = Peer(rtx_policy="same", prsctp_enable="1", addip_enable="1", addip_noauth_enable="1")
+    done = measured(peer)
+    limit(peer, PR_SCTP_TTL, int(1000 * RTT_S))
+    peer.say(1)
+    lost = paths(peer.messages(2 * RTT_S))[0]
+    peer.remove(lost, over=1 - lost)
+    told = [one for one in peer.listen(HEARD_S) if one.chunk.kind == FORWARD_TSN]
+    expect([(one.path, peer.number(one)) for one in told], [(1 - lost, done + 1)])
+
+
 def as_much_is_reneged_on_as_had_migrated() -> None:
     """Two messages move with their address; a SACK has one and takes back one of the path they came to."""
     peer = Peer(addip_enable="1", addip_noauth_enable="1")
@@ -1221,6 +1247,7 @@ CASES: list[Callable[[], None]] = [
     *twice.CASES,
     what_may_have_come_over_another_path_clears_no_error_counter,
     a_confirmed_path_takes_the_place_of_one_that_is_removed,
+    the_peer_is_told_at_once_of_what_expired_where_it_removed_an_address,
     as_much_is_reneged_on_as_had_migrated,
     a_burst_of_any_length_may_be_sent,
     what_timed_out_on_two_paths_is_retransmitted_in_order,

@@ -167,6 +167,17 @@ def an_answer_to_a_heartbeat_of_before_does_not_bring_it_back() -> None:
     expect((peer.state(), peer.exchange()), (ACTIVE, 0))
 
 
+def an_answer_older_than_the_last_heartbeat_brings_it_back() -> None:
+    """A round trip that is longer than the time from one to the next."""
+    peer = after_losses(3, **ON, failover_return="1")
+    peer.silent = {0}
+    heard = [one for one in peer.listen(2 * RTO_S) if (one.path, one.chunk.kind) == (0, HEARTBEAT)]
+    assert len(heard) > 2, heard
+    peer.send(0, Chunk(HEARTBEAT_ACK, 0, heard[-2].chunk.body))
+    peer.listen(HEARD_S)
+    expect((peer.state(), peer.exchange()), (ACTIVE, 0))
+
+
 CASES: list[Callable[[], None]] = [
     failover_useless_is_off_by_default_and_0_or_1,
     three_losses_in_a_row_make_a_path_potentially_failed,
@@ -177,4 +188,5 @@ CASES: list[Callable[[], None]] = [
     a_heartbeat_to_such_a_path_is_as_long_as_what_was_lost,
     a_heartbeat_that_is_as_long_already_is_not_padded,
     an_answer_to_a_heartbeat_of_before_does_not_bring_it_back,
+    an_answer_older_than_the_last_heartbeat_brings_it_back,
 ]
