@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import control
 import setup
 import twice
 import useless
@@ -30,7 +31,6 @@ from peer import (
     IMMEDIATE,
     NODELAY,
     OURS,
-    RECONF,
     SACK,
     TAG,
     Chunk,
@@ -54,8 +54,7 @@ LIMIT = 5  # of timeouts, for the association
 HEARD_S = 0.01  # what the socket answers at once has come by then
 DEFAULT_PRINFO = 114
 PR_SCTP_NONE, PR_SCTP_TTL, PR_SCTP_RTX, PR_SCTP_PRIO = 0, 0x10, 0x20, 0x30
-ENABLE_STREAM_RESET, RESET_STREAMS, OUTGOING = 118, 119, 2
-DENIED, IN_PROGRESS = 2, 6
+AUTHINFO, AUTH_KEY = 6, 23
 COUNT_SHIFT = 6  # of the packets a SACK is for, in its flags
 MAX_DUPS = 16  # duplicates of a SACK that are looked at
 SAME_BIT = 1024  # TSNs that differ by as much are not told apart as retransmissions
@@ -1053,36 +1052,6 @@ def data_that_is_taken_back_opens_no_window() -> None:
     assert usual <= taken <= usual + 1, (taken, usual)
 
 
-def states(peer: Peer) -> list[int]:
-    return [info(peer.sock, f"10.1{path}.0.2")[0] for path in (0, 1)]
-
-
-def resets_asked_for(result: int) -> tuple[int, int]:
-    """RE-CONFIGs that ask to reset a stream, each answered with RESULT; messages of the stream after that."""
-    peer = Peer(reconf_enable="1")
-    measured(peer)
-    choose(peer.sock, 1, option_name=ENABLE_STREAM_RESET)
-    peer.sock.setsockopt(SCTP, RESET_STREAMS, struct.pack("=iHHH", 0, OUTGOING, 1, 0))
-    asked = 0
-    until = time.monotonic() + 6 * RTO_S
-    while time.monotonic() < until:
-        for one in peer.listen(RTT_S):
-            if one.chunk.kind == RECONF:
-                peer.answer(one, result)
-                asked += 1
-        expect(states(peer), [ACTIVE, ACTIVE])
-    peer.say(1)
-    return asked, len(peer.messages(RTT_S))
-
-
-def a_stream_reset_that_is_denied_is_not_asked_for_again() -> None:
-    """One in progress is, which is no error, and holds the stream."""
-    expect(resets_asked_for(DENIED), (1, 1))
-    namespace()
-    asked, sent = resets_asked_for(IN_PROGRESS)
-    expect((asked > 4, sent), (True, 0))
-
-
 def a_window_probe_that_is_answered_is_no_error() -> None:
     """The peer drops it, and says that its window is closed; once it says nothing, that is an error."""
     for settings in ({}, {"path_max_retrans": "0"}, {"path_max_retrans": "0", "cmt": "1"}):
@@ -1099,11 +1068,11 @@ def a_window_probe_that_is_answered_is_no_error() -> None:
                 expect(peer.number(one), done + 3)
                 peer.sack(one.path, done + 2, window=0)
                 probes += 1
-            expect(states(peer), [ACTIVE, ACTIVE])
+            expect(peer.states(), [ACTIVE, ACTIVE])
         assert probes >= 7, probes
         peer.silent = {0, 1}
         peer.listen(2 * T3_S)
-        assert states(peer) != [ACTIVE, ACTIVE]
+        assert peer.states() != [ACTIVE, ACTIVE]
         peer.silent = set()
         peer.sack(0, done + 2)
         answered(peer, done + 2, done + 5)
@@ -1119,6 +1088,49 @@ def a_small_message_waits_for_an_answer() -> None:
     expect(numbers(peer, peer.messages(HEARD_S)), [done + 1])
     peer.sack(0, done + 1)
     expect(numbers(peer, peer.messages(HEARD_S)), [done + 2])
+
+
+def a_small_message_that_is_lost_waits_for_no_answer_of_another_path() -> None:
+    """Nor does Nagle's algorithm hold back what is retransmitted."""
+    peer = Peer(rtts_s=(RTT_S, RTT_S), cmt="1", cmt_scheduler="round-robin")
+    done = measured(peer)
+    for _ in range(8):
+        peer.say(1, SMALL)
+    sent = peer.messages(RTT_S)
+    expect(by_path(sent), [4, 4])
+    lost, *others = (peer.number(one) for one in sent if one.path == 0)
+    assert lost <= done + 2, lost
+    peer.sock.setsockopt(SCTP, NODELAY, 0)
+    peer.sack(0, lost - 1, *((number, number) for number in others))
+    expect([(one.path, peer.number(one)) for one in peer.messages(RTT_S)], [(0, lost)])
+
+
+def retransmitted_with_keys(*keys: int) -> list[int]:
+    """Of lost messages that are authenticated with these keys: which come again at the third report.
+
+    What is outstanding is more than the window that they are a reason to cut.
+    """
+    peer = Peer(rtx_policy="same", max_burst="0", auth_enable="1")
+    secret = b"secret"
+    peer.sock.setsockopt(SCTP, AUTH_KEY, struct.pack("=iHH", 0, 1, len(secret)) + secret)
+    done = served(peer, measured(peer), 60)
+    for key in keys:
+        peer.sock.sendmsg([bytes(SMALL)], [(SCTP, AUTHINFO, struct.pack("=H", key))])
+    peer.say(80)
+    last = done + len(peer.messages(RTT_S))
+    assert done + 80 > last > done + len(keys) + 20, last
+    first = done + len(keys) + 1
+    for number in range(first, first + 3):
+        peer.sack(0, done, (first, number))
+    again = numbers(peer, peer.messages(HEARD_S))
+    return [number - done for number in again if number < first]
+
+
+def one_packet_exceeds_the_window_whatever_its_key() -> None:
+    """RFC 9260 7.2.4 step 3; data with one key does not go into a packet of another (RFC 4895 5.1)."""
+    expect(retransmitted_with_keys(0, 0, 0, 1, 1, 1), [1, 2, 3])
+    namespace()
+    expect(retransmitted_with_keys(0, 1, 0, 1, 0, 1), [1])
 
 
 def the_last_packet_of_a_full_send_buffer_is_sent() -> None:
@@ -1242,6 +1254,7 @@ CASES: list[Callable[[], None]] = [
     a_failed_path_is_asked_five_times_a_second,
     frequent_probes_count_as_heartbeats_do,
     one_probe_in_a_heartbeat_interval_counts,
+    *control.CASES,
     *setup.CASES,
     *useless.CASES,
     *twice.CASES,
@@ -1254,8 +1267,9 @@ CASES: list[Callable[[], None]] = [
     gap_ack_blocks_may_come_in_any_order_and_overlap,
     data_that_is_taken_back_opens_no_window,
     a_window_probe_that_is_answered_is_no_error,
-    a_stream_reset_that_is_denied_is_not_asked_for_again,
     a_small_message_waits_for_an_answer,
+    a_small_message_that_is_lost_waits_for_no_answer_of_another_path,
+    one_packet_exceeds_the_window_whatever_its_key,
     the_last_packet_of_a_full_send_buffer_is_sent,
     a_slow_path_is_sent_what_is_due_when_it_arrives,
     messages_a_little_larger_than_a_packet_are_not_held_back,

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from options import SCTP, aborts, write
-from thresholds import BINDX_ADD, address
+from thresholds import BINDX_ADD, address, info
 
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO, COOKIE_ACK = (
     0,
@@ -33,7 +33,13 @@ DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO, COOKIE
 ASCONF, ASCONF_ACK, REMOVE = 0xC1, 0x80, 0xC002
 FORWARD_TSN = 0xC0
 RECONF, RECONF_ANSWER = 0x82, 16
-EXTENSIONS = {"addip_enable": (ASCONF, ASCONF_ACK), "reconf_enable": (RECONF,)}  # sysctl -> chunks
+AUTH, RANDOM, CHUNKS, HMACS, HMAC_SHA1 = 0x0F, 0x8002, 0x8003, 0x8004, 1
+SUPPORTED_EXTENSIONS = 0x8008
+EXTENSIONS = {  # sysctl -> chunks
+    "addip_enable": (ASCONF, ASCONF_ACK),
+    "reconf_enable": (RECONF,),
+    "auth_enable": (AUTH,),  # the socket authenticates its DATA, and the peer does not look
+}
 IMMEDIATE = 8  # flag of DATA: the I bit
 OURS, THEIRS = 6000, 5000  # ports of the peer and of the socket
 TAG, FIRST_TSN, COOKIE, IPV4 = 0x5A5A5A5A, 1000, 7, 5
@@ -68,9 +74,9 @@ def ip_checksum(header: bytes) -> int:
     return total ^ 0xFFFF
 
 
-def ip_header(path: int, protocol: int, size: int, source: int, target: int) -> bytes:
+def ip_header(protocol: int, size: int, source: str, target: str) -> bytes:
     ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + size, 0, 0, 64, protocol, 0)
-    ip += bytes([10, 10 + path, 0, source, 10, 10 + path, 0, target])
+    ip += socket.inet_aton(source) + socket.inet_aton(target)
     return ip[:10] + struct.pack("!H", ip_checksum(ip)) + ip[12:]
 
 
@@ -108,6 +114,11 @@ def padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
+def parameter(kind: int, value: bytes) -> bytes:
+    """Of INIT."""
+    return padded(struct.pack("!HH", kind, 4 + len(value)) + value)
+
+
 def chunks_of(packet: bytes) -> Iterator[Chunk]:
     at = 12
     while at + 4 <= len(packet):
@@ -128,10 +139,12 @@ class Peer:
     """An established association with the socket SOCK; SETTINGS: sysctls of net.sctp before that.
 
     window: the receive window that the peer offers, bytes; rtts_s: what a HEARTBEAT takes over each path;
-    silent: paths whose HEARTBEATs get no answer; it can do what a sysctl among SETTINGS enables (EXTENSIONS)
+    silent: paths whose HEARTBEATs get no answer; hosts: addresses of SOCK, if not those of its interfaces:
+    the peer sends to the first, over all paths; it can do what a sysctl among SETTINGS enables (EXTENSIONS)
     """
 
     rtts_s: Sequence[float] = ()
+    target = ""
 
     def __init__(
         self,
@@ -139,6 +152,7 @@ class Peer:
         window: int = 1 << 20,
         rtts_s: Sequence[float] = (),
         silent: Sequence[int] = (),
+        hosts: Sequence[str] = (),
         **settings: str,
     ) -> None:
         for name, value in settings.items():
@@ -146,15 +160,20 @@ class Peer:
         self.paths = [self.join(number) for number in range(paths)]
         for number in range(paths):
             wait_for_carrier(f"va{number}")
+        bound = hosts or [self.host(number) for number in range(paths)]
+        self.target = hosts[0] if hosts else ""
         self.window, self.rtts_s = window, rtts_s
         self.silent = set(silent)
         kinds = bytes(kind for name in settings for kind in EXTENSIONS.get(name, ()))
-        self.extensions = padded(struct.pack("!HH", 0x8008, 4 + len(kinds)) + kinds) if kinds else b""
+        self.extensions = parameter(SUPPORTED_EXTENSIONS, kinds) if kinds else b""
+        if "auth_enable" in settings:
+            self.extensions += parameter(RANDOM, bytes(32)) + parameter(CHUNKS, bytes([DATA]))
+            self.extensions += parameter(HMACS, struct.pack("!H", HMAC_SHA1))
         self.tag = self.first = self.next_tsn = 0
         server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, SCTP)
-        server.bind(("10.10.0.1", THEIRS))
-        for number in range(1, paths):
-            server.setsockopt(SCTP, BINDX_ADD, address(f"10.1{number}.0.1", THEIRS))
+        server.bind((bound[0], THEIRS))
+        for host in bound[1:]:
+            server.setsockopt(SCTP, BINDX_ADD, address(host, THEIRS))
         server.listen()
         self.shake_hands()
         self.sock, _ = server.accept()
@@ -177,14 +196,15 @@ class Peer:
         wire.bind((f"pb{number}", ALL_PACKETS))
         return wire
 
-    def shake_hands(self) -> None:
+    def shake_hands(self, tag: int = TAG) -> None:
+        """With another tag of the peer: it restarts, and the socket begins with the same TSN as before."""
         addresses = b"".join(
             struct.pack("!HH4B", IPV4, 8, 10, 10 + number, 0, 2) for number in range(len(self.paths))
         )
         forward_tsn = struct.pack("!HH", 0xC000, 4)
-        init = struct.pack("!IIHHI", TAG, self.window, 10, 10, FIRST_TSN)
+        init = struct.pack("!IIHHI", tag, self.window, 10, 10, FIRST_TSN)
         init += addresses + forward_tsn + self.extensions
-        self.next_tsn = FIRST_TSN
+        self.tag, self.next_tsn = 0, FIRST_TSN
         self.send(0, Chunk(INIT, 0, init))
         answer = next(one.chunk for one in self.listen(0.1) if one.chunk.kind == INIT_ACK).body
         self.tag, _, _, _, self.first = struct.unpack_from("!IIHHI", answer)
@@ -202,13 +222,19 @@ class Peer:
         crc = struct.pack("<I", crc32c(header + bytes(4) + content))
         self.send_ip(path, SCTP, header + crc + content)
 
+    def host(self, path: int) -> str:
+        """Where the socket is sent packets over a path."""
+        return self.target or f"10.1{path}.0.1"
+
     def send_ip(self, path: int, protocol: int, content: bytes) -> None:
         ethernet = bytes([2, 0, 0, 0, path, 1, 2, 0, 0, 0, path, 2]) + struct.pack("!H", IP_PROTOCOL)
-        self.paths[path].send(ethernet + ip_header(path, protocol, len(content), 2, 1) + content)
+        header = ip_header(protocol, len(content), f"10.1{path}.0.2", self.host(path))
+        self.paths[path].send(ethernet + header + content)
 
     def unreachable(self, path: int, code: int, tag: int, chunk: bytes = b"") -> None:
         """An ICMP error about a packet of the socket to PATH, of which it quotes the beginning of a chunk."""
-        quoted = ip_header(path, SCTP, 100, 1, 2) + struct.pack("!HHII", THEIRS, OURS, tag, 0) + chunk
+        quoted = ip_header(SCTP, 100, self.host(path), f"10.1{path}.0.2")
+        quoted += struct.pack("!HHII", THEIRS, OURS, tag, 0) + chunk
         icmp = struct.pack("!BBHI", 3, code, 0, 0) + quoted
         self.send_ip(path, ICMP, icmp[:2] + struct.pack("!H", ip_checksum(icmp)) + icmp[4:])
 
@@ -240,10 +266,15 @@ class Peer:
         body += struct.pack("!HHI", REMOVE, 16, 1) + place.pack(IPV4, 8, 10, 10 + path, 0, 2)
         self.send(over, Chunk(ASCONF, 0, body))
 
-    def answer(self, request: Heard, result: int) -> None:
-        """To a RE-CONFIG of the socket, over the path that it took; RESULT: RFC 6525 4.4."""
+    def accept(self, request: Heard) -> None:
+        """Acknowledge all of an ASCONF of the socket."""
+        self.send(request.path, Chunk(ASCONF_ACK, 0, request.chunk.body[:4]))
+
+    def answer(self, request: Heard, result: int, tsns: Sequence[int] = ()) -> None:
+        """To a RE-CONFIG of the socket, over the path that it took; RESULT, TSNS: RFC 6525 4.4."""
         number = struct.unpack_from("!4xI", request.chunk.body)[0]
-        body = struct.pack("!HHII", RECONF_ANSWER, 12, number, result)
+        body = struct.pack("!HHII", RECONF_ANSWER, 12 + 4 * len(tsns), number, result)
+        body += b"".join(struct.pack("!I", tsn) for tsn in tsns)
         self.send(request.path, Chunk(RECONF, 0, body))
 
     def number(self, heard: Heard) -> int:
@@ -296,6 +327,9 @@ class Peer:
     def buffer(self, size: int) -> None:
         """Give the socket a send buffer of so many bytes."""
         self.sock.setsockopt(socket.SOL_SOCKET, SNDBUFFORCE, size // 2)  # the kernel doubles it
+
+    def states(self) -> list[int]:
+        return [info(self.sock, f"10.1{path}.0.2")[0] for path in range(len(self.paths))]
 
     def prefer(self, path: int) -> None:
         """Make a path the primary one."""
