@@ -22,8 +22,8 @@ from sctpkernel.series import PATCHES, Patch, load_series, load_testbed
 from sctpkernel.source import unpacked
 from sctpkernel.tree import small_tree
 
-# Whoever submits a patch signs it; net/sctp is in MAINTAINERS as a folder, so that new files are, too; and the
-# history that Fixes: refers to is not part of a kernel's source.
+# Whoever submits a patch signs it; net/sctp is in MAINTAINERS as a folder, so that new files are, too; and
+# the history that Fixes: refers to is not part of a kernel's source.
 CHECKPATCH_IGNORES = ("MISSING_SIGN_OFF", "FILE_PATH_CHANGES", "UNKNOWN_COMMIT_ID")
 # Tracepoints are written as they are everywhere in the kernel, which checkpatch does not know.
 _TRACEPOINT = re.compile(r"include/trace/\S+ CHECK:(PARENTHESIS_ALIGNMENT|OPEN_ENDED_LINE): ")
