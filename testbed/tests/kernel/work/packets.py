@@ -1108,7 +1108,7 @@ def a_small_message_that_is_lost_waits_for_no_answer_of_another_path() -> None:
 def retransmitted_with_keys(*keys: int) -> list[int]:
     """Of lost messages that are authenticated with these keys: which come again at the third report.
 
-    What is outstanding is more than the window that they are a reason to cut.
+    More is outstanding than the window that is left when they have cut it.
     """
     peer = Peer(rtx_policy="same", max_burst="0", auth_enable="1")
     secret = b"secret"
