@@ -12,27 +12,32 @@ import time
 from collections.abc import Callable
 
 from options import SCTP, choose, expect, namespace
-from peer import ASCONF, FIRST_TSN, FORWARD_TSN, HEARTBEAT, RECONF, TAG, THEIRS, Heard, Peer
+from peer import (
+    ASCONF,
+    FIRST_TSN,
+    FORWARD_TSN,
+    HEARTBEAT,
+    PR_SCTP_TTL,
+    RECONF,
+    RTT_S,
+    TAG,
+    THEIRS,
+    Heard,
+    Peer,
+    limit,
+    measured,
+)
 from thresholds import ACTIVE, BINDX_ADD, address
 
 BINDX_REMOVE = 101
 POTENTIALLY_FAILED = 1
 ENABLE_STREAM_RESET, RESET_STREAMS, OUTGOING = 118, 119, 2
 RESET_ASSOC, OF_TSNS = 120, 2
-DEFAULT_PRINFO, PR_SCTP_TTL = 114, 0x10
 PERFORMED, DENIED, IN_PROGRESS = 1, 2, 6
-RTT_S, RTO_S, RTO_INITIAL_S, HEARD_S = 0.02, 1.0, 3.0, 0.01
+RTO_S, RTO_INITIAL_S, HEARD_S = 1.0, 3.0, 0.01
 LATE_S = 0.16  # a timer of some seconds may be as late
 PROBES_S = 10  # in which failover_return has about 45 probes
 BY_THE_CLOCK = 5  # HEARTBEATs of a failed path meanwhile, at the most
-
-
-def measured(peer: Peer, messages: int = 4) -> int:
-    """Messages that are acknowledged after a round trip, one by one; how many."""
-    for number in range(1, messages + 1):
-        peer.say(1)
-        peer.sack(peer.messages(RTT_S)[0].path, number)
-    return messages
 
 
 def reset(peer: Peer, stream: int = 0) -> None:
@@ -159,7 +164,7 @@ def a_forward_tsn_tells_of_tsns_that_have_wrapped() -> None:
     (asked,) = requests(peer, RECONF, HEARD_S)
     peer.first = (1 << 32) - 2
     peer.answer(asked, PERFORMED, (FIRST_TSN, peer.first))
-    peer.sock.setsockopt(SCTP, DEFAULT_PRINFO, struct.pack("=iIH2x", 0, int(1000 * RTT_S), PR_SCTP_TTL))
+    limit(peer, PR_SCTP_TTL, int(1000 * RTT_S))
     peer.say(4)
     expect([one.chunk.tsn for one in peer.messages(RTT_S)], [peer.first, peer.first + 1, 0, 1])
     told = requests(peer, FORWARD_TSN, RTO_S + LATE_S)

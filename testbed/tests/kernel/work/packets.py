@@ -31,11 +31,18 @@ from peer import (
     IMMEDIATE,
     NODELAY,
     OURS,
+    PR_SCTP_NONE,
+    PR_SCTP_PRIO,
+    PR_SCTP_RTX,
+    PR_SCTP_TTL,
+    RTT_S,
     SACK,
     TAG,
     Chunk,
     Heard,
     Peer,
+    limit,
+    measured,
 )
 from reasons import reasons
 from thresholds import ACTIVE, BINDX_ADD, FAILOVER_LINK, FAILOVER_SUSPECT, address, info
@@ -43,7 +50,6 @@ from wires import Line, Wire
 
 LIMIT_S = 120  # of a case, in virtual time
 GONE_S = 10  # from the end of a case to that of its namespace
-RTT_S = 0.02
 RTO_S, RTO_INITIAL_S = 1.0, 3.0
 TICK_S = 0.01
 T3_S = RTO_S + 16 * TICK_S  # T3-rtx has expired by then: a timer of a second may be 8 ticks late
@@ -52,8 +58,6 @@ NET_UNREACHABLE, HOST_UNREACHABLE = 0, 1  # codes of ICMP's destination unreacha
 HB_INTERVAL_S = 30
 LIMIT = 5  # of timeouts, for the association
 HEARD_S = 0.01  # what the socket answers at once has come by then
-DEFAULT_PRINFO = 114
-PR_SCTP_NONE, PR_SCTP_TTL, PR_SCTP_RTX, PR_SCTP_PRIO = 0, 0x10, 0x20, 0x30
 AUTHINFO, AUTH_KEY = 6, 23
 COUNT_SHIFT = 6  # of the packets a SACK is for, in its flags
 MAX_DUPS = 16  # duplicates of a SACK that are looked at
@@ -69,20 +73,6 @@ def paths(heard: list[Heard]) -> list[int]:
 
 def numbers(peer: Peer, heard: list[Heard]) -> list[int]:
     return sorted(peer.number(one) for one in heard)
-
-
-def limit(peer: Peer, policy: int, value: int) -> None:
-    """PR-SCTP of the messages from now on, RFC 7496: milliseconds, retransmissions or the priority."""
-    peer.sock.setsockopt(SCTP, DEFAULT_PRINFO, struct.pack("=iIH2x", 0, value, policy))
-
-
-def measured(peer: Peer, messages: int = 4, rtt_s: float = RTT_S) -> int:
-    """Messages that are acknowledged after a round trip, one by one; how many."""
-    for number in range(1, messages + 1):
-        peer.say(1)
-        path = peer.messages(rtt_s)[0].path
-        peer.sack(path, number)
-    return messages
 
 
 def kinds_by_packet(peer: Peer, seconds: float) -> list[tuple[int, list[int]]]:

@@ -46,6 +46,9 @@ TAG, FIRST_TSN, COOKIE, IPV4 = 0x5A5A5A5A, 1000, 7, 5
 ALL_PACKETS, IP_PROTOCOL, ICMP = 3, 0x0800, 1
 NODELAY, PRIMARY_ADDR, SNDBUFFORCE, RCVBUFFORCE = 3, 6, 32, 33
 GET_FLAGS, RUNNING = 0x8913, 1 << 6  # SIOCGIFFLAGS, IFF_RUNNING
+DEFAULT_PRINFO = 114
+PR_SCTP_NONE, PR_SCTP_TTL, PR_SCTP_RTX, PR_SCTP_PRIO = 0, 0x10, 0x20, 0x30
+RTT_S = 0.02
 
 
 def crc_table() -> list[int]:
@@ -335,3 +338,17 @@ class Peer:
         """Make a path the primary one."""
         where = address(f"10.1{path}.0.2", OURS)
         self.sock.setsockopt(SCTP, PRIMARY_ADDR, struct.pack("=i128s", 0, where))
+
+
+def limit(peer: Peer, policy: int, value: int) -> None:
+    """PR-SCTP of the messages from now on, RFC 7496: milliseconds, retransmissions or the priority."""
+    peer.sock.setsockopt(SCTP, DEFAULT_PRINFO, struct.pack("=iIH2x", 0, value, policy))
+
+
+def measured(peer: Peer, messages: int = 4, rtt_s: float = RTT_S) -> int:
+    """Messages that are acknowledged after a round trip, one by one; how many."""
+    for number in range(1, messages + 1):
+        peer.say(1)
+        path = peer.messages(rtt_s)[0].path
+        peer.sack(path, number)
+    return messages
