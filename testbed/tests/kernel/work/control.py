@@ -6,6 +6,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import select
 import struct
 import subprocess
 import time
@@ -30,6 +31,7 @@ from peer import (
 from thresholds import ACTIVE, BINDX_ADD, address
 
 BINDX_REMOVE = 101
+EVENTS, SEND_FAILURES = 11, bytes((0, 0, 0, 1))
 POTENTIALLY_FAILED = 1
 ENABLE_STREAM_RESET, RESET_STREAMS, OUTGOING = 118, 119, 2
 RESET_ASSOC, OF_TSNS = 120, 2
@@ -155,6 +157,29 @@ def no_probes_wait_while_the_socket_has_no_address_that_the_peer_knows() -> None
     assert len(waited) <= BY_THE_CLOCK, len(waited)
 
 
+def a_program_is_woken_after_it_was_told_at_a_probe_what_expired() -> None:
+    """By the first message that it is sent next; it waits for events, not for what is there to read."""
+    peer = Peer(failover_return="1", prsctp_enable="1")
+    done = measured(peer)
+    peer.silent = {0}
+    peer.say(1)
+    expect(peer.messages(RTO_S + LATE_S)[-1].path, 1)
+    peer.sack(1, done + 1, window=0)
+    peer.sock.setsockopt(SCTP, EVENTS, SEND_FAILURES)
+    waiting = select.epoll()
+    waiting.register(peer.sock, select.EPOLLIN | select.EPOLLET)
+    peer.say(1)
+    expect([one.path for one in peer.messages(HEARD_S)], [1])
+    limit(peer, PR_SCTP_TTL, int(1000 * RTT_S))
+    peer.say(1)
+    woken = [(peer.sock.fileno(), select.EPOLLIN)]
+    expect(waiting.poll(RTT_S), [])
+    expect(waiting.poll(RTO_S / 2), woken)
+    peer.sock.recv(65536)
+    peer.data(1)
+    expect(waiting.poll(HEARD_S), woken)
+
+
 def a_forward_tsn_tells_of_tsns_that_have_wrapped() -> None:
     """RFC 3758 3.5 C2; the peer, asked to reset the TSNs, has the first message numbered 2^32 - 2."""
     peer = Peer(1, prsctp_enable="1", reconf_enable="1")
@@ -177,5 +202,6 @@ CASES: list[Callable[[], None]] = [
     a_stream_reset_that_was_sent_is_sent_again_to_a_peer_that_has_restarted,
     a_stream_reset_without_an_answer_is_an_error_although_a_window_probe_has_one,
     no_probes_wait_while_the_socket_has_no_address_that_the_peer_knows,
+    a_program_is_woken_after_it_was_told_at_a_probe_what_expired,
     a_forward_tsn_tells_of_tsns_that_have_wrapped,
 ]
