@@ -59,6 +59,7 @@ HB_INTERVAL_S = 30
 LIMIT = 5  # of timeouts, for the association
 HEARD_S = 0.01  # what the socket answers at once has come by then
 AUTHINFO, AUTH_KEY = 6, 23
+ECNE = 12
 COUNT_SHIFT = 6  # of the packets a SACK is for, in its flags
 MAX_DUPS = 16  # duplicates of a SACK that are looked at
 SAME_BIT = 1024  # TSNs that differ by as much are not told apart as retransmissions
@@ -322,6 +323,22 @@ def retransmitted_though_late(**settings: str) -> tuple[Peer, Heard, int]:
     (again,) = peer.messages(2 * RTT_S)
     expect((again.path, peer.number(again)), (1 if "rtx_policy" in settings else 0, late))
     return peer, again, last
+
+
+def a_mark_cuts_a_window_once_though_it_is_echoed_over_both_paths() -> None:
+    """The second echo comes after more than a round trip; a later mark counts."""
+    peer = Peer(ecn_enable="1", cmt="1", cmt_scheduler="round-robin", max_burst="0")
+    served(peer, served(peer, measured(peer), 60), 60)
+    peer.say(8)
+    sent = peer.messages(HEARD_S)
+    mine = [one.chunk.tsn for one in sent if one.path == 0]
+    windows = [peer.cwnd(0)]
+    for over, tsn in ((0, mine[0]), (1, mine[0]), (1, mine[1])):
+        peer.send(over, Chunk(ECNE, 0, struct.pack("!I", tsn)))
+        peer.listen(3 * RTT_S)
+        windows.append(peer.cwnd(0))
+    whole = windows[0]
+    expect(windows, [whole, whole // 2, whole // 2, whole // 4])
 
 
 def window_after_a_probe(twice: bool) -> int:
@@ -1203,6 +1220,7 @@ CASES: list[Callable[[], None]] = [
     one_report_does_when_no_more_will_come,
     one_report_does_not_without_cmt,
     a_window_grows_by_both_packets_that_a_sack_is_for,
+    a_mark_cuts_a_window_once_though_it_is_echoed_over_both_paths,
     a_cut_for_a_packet_that_was_late_is_undone,
     a_duplicate_counts_although_its_sack_acknowledges_nothing,
     a_duplicate_counts_for_the_path_that_lost_it,

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from options import SCTP, aborts, write
-from thresholds import BINDX_ADD, address, info
+from thresholds import BINDX_ADD, address, cwnd, info
 
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO, COOKIE_ACK = (
     0,
@@ -34,7 +34,7 @@ ASCONF, ASCONF_ACK, REMOVE = 0xC1, 0x80, 0xC002
 FORWARD_TSN = 0xC0
 RECONF, RECONF_ANSWER = 0x82, 16
 AUTH, RANDOM, CHUNKS, HMACS, HMAC_SHA1 = 0x0F, 0x8002, 0x8003, 0x8004, 1
-SUPPORTED_EXTENSIONS = 0x8008
+ECN_CAPABLE, SUPPORTED_EXTENSIONS = 0x8000, 0x8008
 EXTENSIONS = {  # sysctl -> chunks
     "addip_enable": (ASCONF, ASCONF_ACK),
     "reconf_enable": (RECONF,),
@@ -169,6 +169,8 @@ class Peer:
         self.silent = set(silent)
         kinds = bytes(kind for name in settings for kind in EXTENSIONS.get(name, ()))
         self.extensions = parameter(SUPPORTED_EXTENSIONS, kinds) if kinds else b""
+        if "ecn_enable" in settings:
+            self.extensions += parameter(ECN_CAPABLE, b"")
         if "auth_enable" in settings:
             self.extensions += parameter(RANDOM, bytes(32)) + parameter(CHUNKS, bytes([DATA]))
             self.extensions += parameter(HMACS, struct.pack("!H", HMAC_SHA1))
@@ -333,6 +335,10 @@ class Peer:
 
     def states(self) -> list[int]:
         return [info(self.sock, f"10.1{path}.0.2")[0] for path in range(len(self.paths))]
+
+    def cwnd(self, path: int) -> int:
+        """Congestion window of a path, bytes."""
+        return cwnd(self.sock, f"10.1{path}.0.2")
 
     def prefer(self, path: int) -> None:
         """Make a path the primary one."""

@@ -76,11 +76,22 @@ def set_assocmaxrxt(sock: socket.socket, value: int) -> None:
     sock.setsockopt(SCTP, ASSOCINFO, struct.pack("iHHIII", 0, value, 0, 0, 0, 0))
 
 
+def addr_info(sock: socket.socket, host: str) -> tuple[int, int, int]:
+    """State of the path to HOST, its congestion window in bytes and its RTO in ms."""
+    answer = option(sock, ADDR_INFO, struct.pack("=i128s20x", 0, of_a_path(sock, host)))
+    state, window, rto = struct.unpack_from("=iI4xI", answer, 132)
+    return state, window, rto
+
+
 def info(sock: socket.socket, host: str) -> tuple[int, int]:
     """State of the path to HOST, and its RTO in ms."""
-    answer = option(sock, ADDR_INFO, struct.pack("=i128s20x", 0, of_a_path(sock, host)))
-    state, rto = struct.unpack_from("=i8xI", answer, 132)
+    state, _, rto = addr_info(sock, host)
     return state, rto
+
+
+def cwnd(sock: socket.socket, host: str) -> int:
+    """Congestion window of the path to HOST, bytes."""
+    return addr_info(sock, host)[1]
 
 
 def bound(sock: socket.socket, port: int = 0) -> socket.socket:
