@@ -21,14 +21,14 @@ from typing import Any
 
 from commands import inside, remember_home
 from options import ALL, SCTP, choose, expect, option
-from thresholds import BINDX_ADD, UNREAD_WAITS, address
+from thresholds import BINDX_ADD, UNREAD_WAITS, addr_info, address
 
 sys.path.insert(0, str(File(__file__).parents[4] / "tools"))
 from pathview import cli, diag, netlink
 from pathview.model import Association, Event, Path
 
 PORT = 5000
-NODELAY, PRIMARY_ADDR, PEER_ADDR_INFO, BINDX_REMOVE, ASSOC_STATS = 3, 6, 15, 101, 112
+NODELAY, PRIMARY_ADDR, BINDX_REMOVE, ASSOC_STATS = 3, 6, 101, 112
 HZ = 100  # of the laboratory's kernels
 MANY, SOCKETS, FLAPS = 500, 200, 50
 NOBODY = 65534
@@ -120,20 +120,13 @@ def path_to(address: str) -> Path:
     return next(one for one in shown().paths if one.address == address)
 
 
-def info(sock: socket.socket, address: str) -> tuple[int, ...]:
-    """State, cwnd, SRTT in ticks, RTO in ms, MTU by SCTP_GET_PEER_ADDR_INFO."""
-    name = struct.pack("=HH4s", socket.AF_INET, socket.htons(PORT), socket.inet_aton(address))
-    answer = option(sock, PEER_ADDR_INFO, struct.pack("=i128s20x", 0, name))
-    return struct.unpack_from("=i4I", answer, 132)
-
-
 def values_are_those_of_the_socket_option() -> None:
     client, _ = pair()
     send(client)
     found = shown()
     expect((found.state, found.peer_port, found.path_count), ("established", PORT, 2))
     for one in found.paths:
-        state, cwnd, srtt, rto, mtu = info(client, one.address)
+        state, cwnd, srtt, rto, mtu = addr_info(client, one.address)
         expect(diag.STATES.index(one.state), state)
         expect((one.cwnd, one.rto_ms, one.pmtu), (cwnd, rto, mtu))
         expect(one.srtt_us, srtt * 1_000_000 // HZ)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from options import SCTP, aborts, write
-from thresholds import BINDX_ADD, address, cwnd, info
+from thresholds import BINDX_ADD, addr_info, address, info
 
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO, COOKIE_ACK = (
     0,
@@ -338,7 +338,7 @@ class Peer:
 
     def cwnd(self, path: int) -> int:
         """Congestion window of a path, bytes."""
-        return cwnd(self.sock, f"10.1{path}.0.2")
+        return addr_info(self.sock, f"10.1{path}.0.2")[1]
 
     def prefer(self, path: int) -> None:
         """Make a path the primary one."""

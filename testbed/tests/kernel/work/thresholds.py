@@ -76,22 +76,17 @@ def set_assocmaxrxt(sock: socket.socket, value: int) -> None:
     sock.setsockopt(SCTP, ASSOCINFO, struct.pack("iHHIII", 0, value, 0, 0, 0, 0))
 
 
-def addr_info(sock: socket.socket, host: str) -> tuple[int, int, int]:
-    """State of the path to HOST, its congestion window in bytes and its RTO in ms."""
+def addr_info(sock: socket.socket, host: str) -> tuple[int, int, int, int, int]:
+    """State of the path to HOST, cwnd in bytes, smoothed round trip in ticks, RTO in ms, MTU in bytes."""
     answer = option(sock, ADDR_INFO, struct.pack("=i128s20x", 0, of_a_path(sock, host)))
-    state, window, rto = struct.unpack_from("=iI4xI", answer, 132)
-    return state, window, rto
+    state, cwnd, srtt, rto, mtu = struct.unpack_from("=i4I", answer, 132)
+    return state, cwnd, srtt, rto, mtu
 
 
 def info(sock: socket.socket, host: str) -> tuple[int, int]:
     """State of the path to HOST, and its RTO in ms."""
-    state, _, rto = addr_info(sock, host)
+    state, _, _, rto, _ = addr_info(sock, host)
     return state, rto
-
-
-def cwnd(sock: socket.socket, host: str) -> int:
-    """Congestion window of the path to HOST, bytes."""
-    return addr_info(sock, host)[1]
 
 
 def bound(sock: socket.socket, port: int = 0) -> socket.socket:
