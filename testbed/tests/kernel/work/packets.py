@@ -26,6 +26,7 @@ from options import SCTP, choose, expect, namespace, one_to_many, one_to_one, sh
 from peer import (
     ABORT,
     DATA,
+    ECNE,
     FORWARD_TSN,
     HEARTBEAT,
     IMMEDIATE,
@@ -59,7 +60,6 @@ HB_INTERVAL_S = 30
 LIMIT = 5  # of timeouts, for the association
 HEARD_S = 0.01  # what the socket answers at once has come by then
 AUTHINFO, AUTH_KEY = 6, 23
-ECNE = 12
 COUNT_SHIFT = 6  # of the packets a SACK is for, in its flags
 MAX_DUPS = 16  # duplicates of a SACK that are looked at
 SAME_BIT = 1024  # TSNs that differ by as much are not told apart as retransmissions
