@@ -3,14 +3,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
+from failover.clock import Clock
 from failover.path import Path, State
-
-if TYPE_CHECKING:
-    from failover.association import Association
+from failover.settings import Settings
+from failover.situation import Situation
 
 MAX_BURST = 4  # packets, RFC 9260 section 15
+
+
+class Sender(Protocol):
+    """The association that is watched."""
+
+    settings: Settings
+    situation: Situation
+    clock: Clock
+    now: float
+    paths: tuple[Path, Path]
+    sent_again: set[int]
+
+    def at(self, t: float, action: Callable[[], None]) -> None: ...
+    def tell(self, path: Path, what: str) -> None: ...
+    def flush(self) -> None: ...
+    def carry(self, path: Path, messages: list[int], asked: bool) -> None: ...
+    def send_heartbeat(self, path: Path, counted: bool = True) -> None: ...
+    def beside(self, path: Path) -> Path: ...
+    def leave(self, path: Path) -> None: ...
 
 
 class Watch:
@@ -20,7 +40,7 @@ class Watch:
     until all of them are acknowledged, and how many they are.
     """
 
-    def __init__(self, made: Association) -> None:
+    def __init__(self, made: Sender) -> None:
         self.made = made
         self.due_s: float | None = None
         self.sent_s: dict[int, float] = {}

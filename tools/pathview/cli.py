@@ -5,98 +5,15 @@ from __future__ import annotations
 
 import argparse
 import errno
-import ipaddress
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path as File
 
-from pathview import diag, netlink, stock
-from pathview.model import STATES, Association, Event, Path
+from pathview import diag, netlink
+from pathview.model import Event
+from pathview.selection import asked, chosen, look, options, tell, wanted, with_json
 from pathview.show import as_json, event_json, event_text, lost_json, lost_text, text
-
-USE = "use: P primary, A carries new data, R carries retransmissions."
-
-
-def port(word: str) -> int:
-    if not word.isdecimal() or not 0 < int(word) < 1 << 16:
-        raise argparse.ArgumentTypeError(f"got {word!r}, expected a port from 1 to 65535")
-    return int(word)
-
-
-def address(word: str) -> str:
-    try:
-        return str(ipaddress.ip_address(word))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"got {word!r}, expected an IPv4 or IPv6 address") from None
-
-
-def wanted(path: Path, given: argparse.Namespace) -> bool:
-    """Whether a path is among those asked for."""
-    if given.state and path.state not in given.state:
-        return False
-    return not given.addr or bool({path.address.partition("%")[0], path.source} & set(given.addr))
-
-
-def chosen(found: Sequence[Association], given: argparse.Namespace) -> tuple[Association, ...]:
-    """Those asked for, with the paths asked for."""
-    by_port = [one for one in found if not given.port or given.port in (one.local_port, one.peer_port)]
-    if not given.state and not given.addr:
-        return tuple(by_port)
-    cut = (replace(one, paths=tuple(p for p in one.paths if wanted(p, given))) for one in by_port)
-    return tuple(replace(one, path_count=len(one.paths)) for one in cut if one.paths)
-
-
-def asked(given: argparse.Namespace) -> diag.Filter:
-    """As much of the selection as the kernel can make: of several addresses none."""
-    only = given.addr[0] if given.addr and len(given.addr) == 1 else None
-    return diag.Filter(tuple(given.state or ()), given.port, only)
-
-
-def look(filter_: diag.Filter = diag.ALL, proc: File = File("/proc")) -> tuple[tuple[Association, ...], str]:
-    """The associations, and why this kernel does not tell all of their paths, "" if it does.
-
-    FILTER_ leaves out what the kernel need not show; a kernel may show it nevertheless.
-    """
-    folder = proc / "net" / "sctp"
-    if not folder.is_dir():
-        return (), ""
-    try:
-        found = diag.associations(diag.dump(filter_))
-        said = "the loaded SCTP is without the multipath patches"
-    except OSError as error:
-        found, said = None, f"sock_diag: {error.strerror}"
-    if found is not None:
-        return found, ""
-    return stock.read(folder), said
-
-
-def tell(missing: str) -> None:
-    """Why look() found less than there is, if it did."""
-    if missing:
-        print(f"sctp-multipath: {missing}: only addresses and states of paths are known", file=sys.stderr)
-
-
-def options(name: str, description: str) -> argparse.ArgumentParser:
-    """Those that all commands about single paths have."""
-    parser = argparse.ArgumentParser(
-        prog=f"sctp-multipath {name}",
-        description=description,
-        epilog=f"{USE} --addr and --state may be repeated: any of them.",
-    )
-    parser.add_argument("--port", type=port, help="of either end")
-    parser.add_argument("--addr", type=address, action="append", help="of either end of the path")
-    parser.add_argument(
-        "--state", choices=STATES, action="append", help="one of %(choices)s", metavar="STATE"
-    )
-    return parser
-
-
-def with_json(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    parser.add_argument("--json", action="store_true", help="all fields; see sctp-multipath(8)")
-    return parser
 
 
 def paths(arguments: Sequence[str]) -> int:

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pathview import show
-from pathview.cli import asked, chosen, look, options, tell
 from pathview.model import Association, Path
+from pathview.selection import asked, chosen, look, options, tell
 
 EACH_S = 1.0
 HEADINGS = (

@@ -13,7 +13,7 @@ from pathlib import Path as File
 
 import pytest
 from deb import status
-from pathview import cli, diag, netlink, show, stock
+from pathview import cli, diag, netlink, selection, show, stock
 from pathview.model import Association, Event, Path, Waits
 
 # A dump of one association whose first path has been cut: its endpoint, itself, the end.
@@ -167,8 +167,8 @@ def test_the_request_is_that_of_inet_diag() -> None:
 
 def test_the_kernel_is_asked_for_what_is_wanted() -> None:
     def filter_of(*words: str) -> tuple[object, ...]:
-        given = cli.options("paths", "").parse_args(words)
-        (message,) = netlink.messages(diag.request(2, cli.asked(given)))
+        given = selection.options("paths", "").parse_args(words)
+        (message,) = netlink.messages(diag.request(2, selection.asked(given)))
         return diag.FILTER.unpack(dict(netlink.attributes(message.payload[56:]))[diag.PATHS])
 
     assert filter_of() == (0, 0, 0, bytes(16))
@@ -321,7 +321,7 @@ def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_host_without_sctp(tmp_path: File) -> None:
-    assert cli.look(proc=tmp_path) == ((), "")
+    assert selection.look(proc=tmp_path) == ((), "")
 
 
 def test_a_kernel_that_says_less(
@@ -332,7 +332,7 @@ def test_a_kernel_that_says_less(
     (folder / "assocs").write_text(ASSOCS)
     (folder / "remaddr").write_text(REMADDR)
     monkeypatch.setattr(netlink, "dump", lambda *_: iter([netlink.Message(20, bytes(72) + PEERS)]))
-    found, missing = cli.look(proc=tmp_path)
+    found, missing = selection.look(proc=tmp_path)
     assert (len(found), missing) == (1, "the loaded SCTP is without the multipath patches")
     monkeypatch.setattr(cli, "look", lambda *_: (found, missing))
     assert cli.main(["paths", "--json"]) == 0
@@ -379,7 +379,7 @@ def test_events_are_lines_and_losses_are_told(
         return answer
 
     with pytest.raises(OSError, match="5"):
-        cli.follow(receive, cli.with_json(cli.options("events", "")).parse_args(["--json"]))
+        cli.follow(receive, selection.with_json(selection.options("events", "")).parse_args(["--json"]))
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["event"] for one in told] == ["state", "lost", "state"]
     assert (told[0]["old_state"], told[0]["path"]["state"]) == ("active", "potentially-failed")

@@ -14,7 +14,7 @@ from typing import Any
 
 from commands import inside, remember_home
 from paths import PORT, hosts, network, pair
-from pathview import cli
+from pathview import selection
 
 SCRAPE_S, BREATH_S = 15, 0.1
 EACH, SIZE = 5, 1000  # messages per breath, bytes
@@ -45,7 +45,7 @@ OUTAGES: dict[str, tuple[float, list[Step]]] = {
 
 def look() -> list[dict[str, Any]]:
     with inside("a"):
-        found, missing = cli.look()
+        found, missing = selection.look()
     assert not missing, missing
     return [asdict(one) for one in found]
 

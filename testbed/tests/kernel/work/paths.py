@@ -24,7 +24,7 @@ from options import ALL, SCTP, choose, expect, option
 from thresholds import BINDX_ADD, UNREAD_WAITS, addr_info, address
 
 sys.path.insert(0, str(File(__file__).parents[4] / "tools"))
-from pathview import cli, diag, netlink
+from pathview import cli, diag, netlink, selection
 from pathview.model import Association, Event, Path
 
 PORT = 5000
@@ -276,7 +276,7 @@ def anybody_may_ask() -> None:
     with inside("a"):
         asked = [list(netlink.dump(netlink.SOCK_DIAG, one)) for one in diag.requests()]
         marks = {kind for some in asked for one in some for kind, _ in netlink.attributes(one.payload[72:])}
-        text = as_nobody(lambda: [one.marks for one in cli.look()[0][0].paths])
+        text = as_nobody(lambda: [one.marks for one in selection.look()[0][0].paths])
     expect(text, repr([("primary", "active"), ("retransmission",)]))
     assert diag.PATHS in marks and diag.PEERS not in marks, marks
 
@@ -566,7 +566,7 @@ def a_slow_reader_is_told() -> None:
     for _ in range(FLAPS // 2):
         flap(client, peer)
     with inside("a"):
-        given = cli.with_json(cli.options("events", "")).parse_args(["--json"])
+        given = selection.with_json(selection.options("events", "")).parse_args(["--json"])
         printed = io.StringIO()
         sock.settimeout(0)
         with contextlib.redirect_stdout(printed), contextlib.suppress(BlockingIOError):
@@ -582,7 +582,7 @@ def the_command_shows_it() -> None:
     client, _ = pair()
     send(client)
     with inside("a"):
-        found, missing = cli.look()
+        found, missing = selection.look()
     expect(missing, "")
     expect([one.address for one in found[0].paths], ["10.1.0.2", "10.2.0.2"])
 
@@ -633,7 +633,7 @@ def answers_of_stock() -> list[str]:
                     header = diag.REQUEST.pack(family, SCTP, extensions, 0, 0xFFF, bytes(48))
                     asked = netlink.request(diag.BY_FAMILY, netlink.DUMP, header)
                     texts += [one.payload.hex() for one in netlink.dump(netlink.SOCK_DIAG, asked)]
-            found, missing = cli.look()
+            found, missing = selection.look()
         texts.append(f"{[(path.address, path.state) for one in found for path in one.paths]}")
         return [*texts, missing]
 
