@@ -166,6 +166,24 @@ def test_a_stock_kernel_s_states_raise_alerts(tmp_path: File) -> None:
     check_outage(tmp_path, found, [60], expected)
 
 
+def with_cmt(one: Association, at: int) -> Association:
+    """Both paths work, new data may take each, and light traffic takes the second one."""
+    first, second = one.paths
+    return replace(
+        one,
+        paths=(
+            replace(first, marks=("primary", "active"), out_chunks=0),
+            replace(second, marks=("active", "retransmission"), out_chunks=100 * at),
+        ),
+    )
+
+
+def test_a_primary_that_works_and_carries_nothing_is_no_alert(tmp_path: File) -> None:
+    looks = recorded()["healthy"]
+    found = [scrape(tuple(with_cmt(one, at) for one in look)) for at, look in enumerate(looks)]
+    check_outage(tmp_path, found, [], ())
+
+
 def known() -> set[str]:
     """The names that a scrape has."""
     counters = dict.fromkeys(

@@ -131,7 +131,7 @@ def about(paths: Sequence[tuple[Mapping[str, str], Path]]) -> Iterator[Metric]:
     """Words and marks."""
     info = GaugeMetricFamily("sctp_path_reason", "Always 1: why the path is in its state, from our address.")
     primary = GaugeMetricFamily("sctp_path_primary", "1: the primary path.")
-    data = GaugeMetricFamily("sctp_path_new_data", "1: the path that new data takes.")
+    data = GaugeMetricFamily("sctp_path_new_data", "1: new data may take the path; with CMT several.")
     for labels, path in paths:
         if path.reason is not None:
             words = {**labels, "reason": path.reason, "source": path.source or ""}

@@ -13,7 +13,10 @@ from pathlib import Path as File
 from pathview import diag, stock
 from pathview.model import STATES, Association, Path
 
-USE = "use: P primary, A carries new data, R carries retransmissions."
+USE = (
+    "use: P primary, A new data may take it (with CMT each path that works), R retransmissions do; "
+    "data: DATA chunks that it was sent."
+)
 
 
 def port(word: str) -> int:

@@ -13,8 +13,8 @@ from pathview.model import WAIT_LIMITS_US, Association, Event, Path, Waits
 
 FORMAT = 1  # of the JSON: raised when a field goes or means something else
 HEADINGS = (
-    *("path", "from", "use", "state", "since", "why", "rtt", "rto", "errors", "cwnd", "flight", "mtu"),
-    *("t3", "fast", "hb", "out", "in", "heard"),
+    *("path", "from", "use", "data", "state", "since", "why", "rtt", "rto", "errors", "cwnd", "flight"),
+    *("mtu", "t3", "fast", "hb", "out", "in", "heard"),
 )
 LETTERS = {"primary": "P", "active": "A", "retransmission": "R"}
 UNKNOWN = "-"
@@ -42,7 +42,7 @@ def microseconds(us: int | None) -> str:
 
 
 def size(count: int | None) -> str:
-    """'900', '12.3k', '4.5M' bytes."""
+    """'900', '12.3k', '4.5M' bytes, or chunks."""
     if count is None:
         return UNKNOWN
     for unit, factor in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
@@ -78,6 +78,7 @@ def cells(path: Path) -> tuple[str, ...]:
         path.address,
         path.source or UNKNOWN,
         use(path),
+        size(path.out_chunks),
         path.state,
         duration(path.state_ms),
         why(path),

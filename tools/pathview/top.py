@@ -22,7 +22,7 @@ from pathview.selection import asked, chosen, look, options, tell
 
 EACH_S = 1.0
 HEADINGS = (
-    *("ports", "path", "from", "use", "state", "since", "why", "out/s", "in/s", "rtx/s"),
+    *("ports", "path", "from", "use", "data/s", "state", "since", "why", "out/s", "in/s", "rtx/s"),
     *("rtt", "rto", "errors", "cwnd", "flight", "heard"),
 )
 WORST_FIRST = ("inactive", "potentially-failed", "unconfirmed", "active")
@@ -37,6 +37,7 @@ class Row:
 
     one: Association
     path: Path
+    data: float | None = None  # DATA chunks
     sent: float | None = None
     received: float | None = None
     repeated: float | None = None  # T3 timeouts and fast retransmissions
@@ -70,6 +71,7 @@ def rows(before: Sequence[Association], now: Sequence[Association], seconds: flo
                 found.append(Row(one, path))
                 continue
             rates = (
+                grown(path.out_chunks, old.out_chunks, seconds),
                 grown(path.out_bytes, old.out_bytes, seconds),
                 grown(path.in_bytes, old.in_bytes, seconds),
                 grown(repeats(path), repeats(old), seconds),
@@ -96,7 +98,7 @@ ORDERS = {
 
 
 def number(value: float | None) -> str:
-    """A rate of bytes."""
+    """A rate of bytes or chunks."""
     return show.size(None if value is None else round(value))
 
 
@@ -108,6 +110,7 @@ def cells(row: Row) -> tuple[str, ...]:
         path.address,
         path.source or show.UNKNOWN,
         show.use(path),
+        number(row.data),
         path.state,
         show.duration(path.state_ms),
         show.why(path),

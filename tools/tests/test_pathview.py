@@ -223,6 +223,23 @@ def test_text_is_aligned() -> None:
     assert len(lines) == 4
 
 
+def test_text_tells_by_which_path_data_goes() -> None:
+    """With CMT new data may take both; only the second one carries it."""
+    one = recorded()
+    marks = (("primary", "active"), ("active", "retransmission"))
+    counts = (0, 12345)
+    shared = replace(
+        one,
+        paths=tuple(
+            replace(path, marks=mark, out_chunks=count)
+            for path, mark, count in zip(one.paths, marks, counts, strict=True)
+        ),
+    )
+    heading, *rows = (line.split() for line in show.text([shared]).splitlines()[1:])
+    at = heading.index("use"), heading.index("data")
+    assert [tuple(row[n] for n in at) for row in rows] == [("PA", "0"), ("AR", "12.3k")]
+
+
 def test_text_says_how_many_more_there_are() -> None:
     assert show.text([replace(recorded(), path_count=502)]).splitlines()[-1] == "  500 more"
     assert show.text([]) == "no associations"

@@ -23,7 +23,11 @@ LATER = replace(
     recorded(),
     paths=(
         replace(recorded().paths[0], t3_timeouts=2, fast_retransmissions=1, errors=3),
-        replace(recorded().paths[1], out_bytes=(recorded().paths[1].out_bytes or 0) + 5000),
+        replace(
+            recorded().paths[1],
+            out_bytes=(recorded().paths[1].out_bytes or 0) + 5000,
+            out_chunks=(recorded().paths[1].out_chunks or 0) + 30,
+        ),
     ),
 )
 # Started in a terminal: one association, which is there whatever the host has.
@@ -44,6 +48,7 @@ def test_rates_are_those_between_two_looks() -> None:
     first, second = rows()
     assert (first.sent, first.received, first.repeated) == (0, 0, 1)
     assert (second.sent, second.repeated) == (2500, 0)
+    assert (first.data, second.data) == (0, 15)
 
 
 def test_what_is_new_or_has_begun_again_has_no_rate() -> None:

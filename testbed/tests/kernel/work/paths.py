@@ -184,6 +184,21 @@ def a_cut_path_says_why_and_since_when() -> None:
     expect(one.errors, 0)
 
 
+def with_cmt_new_data_may_take_each_path_that_works() -> None:
+    sysctl(cmt=1)
+    client, _ = pair()
+    send(client)
+    expect([one.marks for one in shown().paths], [("primary", "active"), ("active", "retransmission")])
+    expect(sum(one.out_chunks or 0 for one in shown().paths), 20)
+    network(1, works=False)
+    began = time.monotonic()
+    while path_to("10.1.0.2").state == "active":
+        send(client, 1)
+        assert time.monotonic() < began + 5, shown()
+    assert "active" not in (path_to("10.1.0.2").marks or ()), shown()
+    assert "active" in (path_to("10.2.0.2").marks or ()), shown()
+
+
 def timeouts_are_those_of_the_counters() -> None:
     client, _ = pair()
     network(1, works=False)
@@ -591,6 +606,7 @@ CASES = [
     values_are_those_of_the_socket_option,
     packets_add_up,
     a_cut_path_says_why_and_since_when,
+    with_cmt_new_data_may_take_each_path_that_works,
     timeouts_are_those_of_the_counters,
     queues_are_shown,
     waits_for_the_program_are_counted,
