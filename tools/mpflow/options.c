@@ -77,6 +77,8 @@ static const struct option_row rows[] = {
 	  "one line per arrival: bytes so far" },
 	{ "--series", "S", SECONDS, ROLE_RECV, false, AT(series_ns), 0, 1000000, NULL,
 	  "delay and goodput per S seconds in the result, 500 points at most" },
+	{ "--sleep", "S", SECONDS, ROLE_RECV, false, AT(sleep_ns), 0, 1000000, NULL,
+	  "read nothing for S seconds after a connection is up" },
 	{ "--timeout", "S", SECONDS, BOTH, false, AT(timeout_ns), 0, 10000000, NULL,
 	  "give up after S seconds" },
 	{ "--clock-offset-us", "N", NUMBER, BOTH, false, AT(clock_offset_us), -OFFSET_MAX, OFFSET_MAX, NULL,

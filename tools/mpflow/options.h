@@ -38,7 +38,7 @@ struct options {
 	bool unordered;
 
 	/* receiver */
-	int64_t count, series_ns;
+	int64_t count, series_ns, sleep_ns;
 	bool messages_log, progress_log;
 
 	int64_t timeout_ns, clock_offset_us;

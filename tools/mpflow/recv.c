@@ -6,6 +6,7 @@
 #include "flow.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,20 @@ static void watch(struct receiver *r, int fd, void *what)
 		fail(EXIT_TRANSFER, "cannot watch a socket: %s", strerror(errno));
 }
 
+/* A program that does not read. It can be stopped all the same. */
+static void sleep_first(const struct receiver *r)
+{
+	struct pollfd stop = { .fd = r->stop, .events = POLLIN };
+	int64_t until = steady_ns() + r->o->sleep_ns;
+
+	if (r->o->sleep_ns == NOT_GIVEN)
+		return;
+	if (until > r->deadline)
+		until = r->deadline;
+	while (!has_passed(until) && poll(&stop, 1, timeout_ms(until)) <= 0)
+		;
+}
+
 static void start_flow(struct receiver *r, int fd)
 {
 	struct flow *flow = calloc(1, sizeof(*flow));
@@ -73,6 +88,7 @@ static void start_flow(struct receiver *r, int fd)
 	r->flows = flow;
 	watch(r, fd, flow);
 	transport_write_connected(r->json, fd, r->o, flow->result.association);
+	sleep_first(r);
 }
 
 /* Nobody else is to come. MPTCP's listeners stay: a connection's further paths come in through them. */

@@ -9,6 +9,11 @@ A transfer over all paths is compared with those of the same seed and kernel ove
 scenario makes them (cmt_random.rivals). They meet the same series of losses, but it hits other packets, and
 the loss of the last one costs a timeout, which may be a tenth of the transfer. So a seed may be run with
 several series of losses (--set losses=0,1,2,3), and the means of the goodputs count.
+
+The longest wait after a program has not read (closed.py) is compared with that of the stock kernel for the
+same seed. With everything off the two are alike. A profile probes at other moments, so that it may meet the
+cut in a worse phase than stock does: only the longest wait of all seeds counts, and the seeds are counted in
+which it waits longer.
 """
 
 from __future__ import annotations
@@ -23,20 +28,22 @@ from typing import Any
 from sctplab.measure.collect import T3
 from sctplab.measure.records import read_json, record_files
 from sctplab.plan import expected_gap
-from sctplab.random import cmt
+from sctplab.random import closed, cmt
 from sctplab.spec.model import Flow, RunSpec
 from sctplab.spec.schema import At, build
 
 LEAST_SHARE = 0.9  # of the goodput over the best path
+LATER_S = 0.01  # than the stock kernel, after a closed window: as good as the same
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One record: its spec, its goodput (0 unless ok), and what is wrong with it by itself."""
+    """One record: its spec, its goodput and longest wait (0 unless ok), and what is wrong with it by itself."""
 
     spec: RunSpec
     goodput_mbit: float
     complaints: tuple[str, ...]
+    wait_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,8 @@ def judge_run(path: Path) -> Judged:
     spec: RunSpec = build(RunSpec, record["spec"], At(str(path), "spec"))
     if record["status"] != "ok":
         return Judged(spec, 0.0, (f"{record['status']}: {record['reason']}",))
+    if spec.scenario == closed.NAME:
+        return Judged(spec, record["metrics"]["goodput_mbit"], (), record["metrics"].get("max_gap_s", 0.0))
     outcomes = {outcome["name"]: outcome for outcome in record["flows"]}
     found = (
         stall(spec, flow, outcomes[flow.name]["receiver"], record)
@@ -127,10 +136,32 @@ def races(runs: Iterable[Judged]) -> Iterator[Race]:
             )
 
 
+def waits(runs: Iterable[Judged]) -> Iterator[str]:
+    """Complaints about waits after a closed window that are longer than on the stock kernel."""
+    good = [run for run in runs if run.spec.scenario == closed.NAME and not run.complaints]
+    stock = {run.spec.seed: run.wait_s for run in good if run.spec.kernel == "stock"}
+    for variant in (closed.OFF, *closed.PROFILES):
+        found = [
+            run for run in good
+            if run.spec.kernel != "stock" and run.spec.variant == variant and run.spec.seed in stock
+        ]  # fmt: skip
+        later = [run for run in found if run.wait_s > stock[run.spec.seed] + LATER_S]
+        if variant == closed.OFF:
+            for run in later:
+                yield f"{run.spec.run_id}: waits {run.wait_s:.3f} s, stock {stock[run.spec.seed]:.3f}"
+        elif (ours := longest(found)) > (theirs := max(stock.values(), default=0.0)) + LATER_S:
+            yield f"{variant}: waits {ours:.3f} s, stock {theirs:.3f}; longer in {len(later)} of {len(found)}"
+
+
+def longest(runs: Iterable[Judged]) -> float:
+    return max((run.wait_s for run in runs), default=0.0)
+
+
 def judge(folder: Path) -> Verdict:
     """All records of a result folder."""
     runs = [judge_run(path) for path in record_files(folder)]
     told = [f"{run.spec.run_id}: {one}" for run in runs for one in run.complaints]
+    told += waits(runs)
     found = sorted(races(runs), key=lambda race: race.share)
     behind = [race for race in found if race.share < LEAST_SHARE]
     told += [race.complaint for race in behind]

@@ -137,7 +137,7 @@ def mpflow_pair(
     both += option("sndbuf", flow.sndbuf_kb * 1024) + option("rcvbuf", flow.rcvbuf_kb * 1024)
     recv = [means.program(flow.kind in USRSCTP_RECEIVES), "recv", "--bind", every, *both]
     recv += option("sack-delay", flow.sack_delay_ms) + option("sack-freq", flow.sack_freq)
-    recv += cmt_options(flow, sends=False)
+    recv += option("sleep", flow.reader_sleeps_s) + cmt_options(flow, sends=False)
     recv += switch("messages-log", flow.message_log) + option("series", means.series_ms / 1000 or None)
     recv += switch("progress-log", flow.kind == "sctp-striped") + raw(flow.receiver_sockopts)
     send = [means.program(flow.kind in USRSCTP_SENDS), "send", "--bind", near, "--to", far]

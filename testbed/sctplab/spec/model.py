@@ -196,6 +196,7 @@ class Flow:
     rto_max_ms: int | None = field(default=None, metadata=SOCKET_TIME)
     hb_interval_ms: int | None = field(default=None, metadata=SOCKET_TIME)
     pmr: int | None = field(default=None, metadata=count(0, 65535, "retransmissions"))
+    reader_sleeps_s: float | None = field(default=None, metadata=number(0.001, 86400, "seconds"))
     sack_delay_ms: int | None = field(default=None, metadata=count(0, 500, "ms, receiver"))
     sack_freq: int | None = field(default=None, metadata=count(1, 65535, "packets per SACK, receiver"))
     primary: str | None = field(default=None, metadata=NAME)
@@ -226,6 +227,8 @@ class Flow:
             raise at("primary").refuse(self.primary, f"no primary path for {self.kind}", "remove it")
         if self.kind == "sctp-striped":
             self.validate_striped(at)
+        if self.reader_sleeps_s is not None and self.kind not in RIVALS:
+            raise at("reader_sleeps_s").refuse(self.reader_sleeps_s, "none for " + self.kind, "remove it")
         self.validate_cmt(at)
         self.validate_rival(at)
         if self.kind not in SEVERAL_PATHS and len(self.paths) > 1:

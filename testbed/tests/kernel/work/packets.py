@@ -39,6 +39,7 @@ from peer import (
     RTT_S,
     SACK,
     TAG,
+    THEIRS,
     Chunk,
     Heard,
     Peer,
@@ -46,7 +47,7 @@ from peer import (
     measured,
 )
 from reasons import reasons
-from thresholds import ACTIVE, BINDX_ADD, FAILOVER_LINK, FAILOVER_SUSPECT, address, info
+from thresholds import ACTIVE, BINDX_ADD, FAILOVER_LINK, FAILOVER_SUSPECT, INACTIVE, address, info
 from wires import Line, Wire
 
 LIMIT_S = 120  # of a case, in virtual time
@@ -982,6 +983,53 @@ def as_much_is_reneged_on_as_had_migrated() -> None:
     expect(numbers(peer, peer.messages(HEARD_S)), [done + 4])
 
 
+def migrated(messages: int) -> tuple[Peer, int, int]:
+    """A peer that removes the address that it was sent messages at; the other path; the last one before."""
+    peer = Peer(addip_enable="1", addip_noauth_enable="1")
+    done = measured(peer)
+    peer.say(messages, size=SMALL)
+    lost = paths(peer.messages(HEARD_S))[0]
+    peer.remove(lost, over=1 - lost)
+    peer.listen(HEARD_S)
+    return peer, 1 - lost, done
+
+
+def what_migrated_and_is_reneged_on_is_outstanding_again() -> None:
+    peer, other, done = migrated(2)
+    peer.sack(other, done, (done + 2, done + 2))
+    peer.sack(other, done)
+    peer.sack(other, done + 2)
+    peer.say(1, size=SMALL)
+    expect(numbers(peer, peer.messages(HEARD_S)), [done + 3])
+
+
+def what_migrated_is_retransmitted_although_the_rest_is_acknowledged() -> None:
+    peer, other, done = migrated(1)
+    peer.say(1, size=SMALL)
+    expect(paths(peer.messages(HEARD_S)), [other])
+    peer.sack(other, done, (done + 2, done + 2))
+    expect(numbers(peer, peer.messages(T3_S)), [done + 1])
+
+
+def two_sacks_in_a_packet_take_a_chunk_out_of_flight_once() -> None:
+    """The first marks it for fast retransmission, the second acknowledges it; then another is lost."""
+    peer = Peer(paths=1, max_burst="0")
+    done = served(peer, measured(peer), 30)
+    peer.say(12)
+    path = peer.messages(RTT_S)[0].path
+    for last in (3, 4):
+        peer.sack(path, done, (done + 3, done + last))
+    marks = peer.sack_chunk(done, (done + 3, done + 5))
+    peer.send(path, marks, peer.sack_chunk(done, (done + 2, done + 5)))
+    expect(numbers(peer, peer.messages(HEARD_S)), [done + 1])
+    for last in (7, 8, 9):
+        peer.sack(path, done, (done + 2, done + 5), (done + 7, done + last))
+    assert done + 6 in numbers(peer, peer.messages(HEARD_S))
+    peer.sack(path, done + 12)
+    peer.say(2)
+    expect(numbers(peer, peer.messages(HEARD_S)), [done + 13, done + 14])
+
+
 def a_burst_of_any_length_may_be_sent() -> None:
     """2^30 times the path MTU is 0 in 32 bits."""
     peer = Peer(max_burst=str(1 << 30))
@@ -1059,10 +1107,14 @@ def data_that_is_taken_back_opens_no_window() -> None:
     assert usual <= taken <= usual + 1, (taken, usual)
 
 
-def a_window_probe_that_is_answered_is_no_error() -> None:
-    """The peer drops it, and says that its window is closed; once it says nothing, that is an error."""
-    for settings in ({}, {"path_max_retrans": "0"}, {"path_max_retrans": "0", "cmt": "1"}):
-        peer = Peer(rto_max="1000", **settings)
+def a_window_probe_that_is_answered_fails_no_path() -> None:
+    """The peer drops it, and says that its window is closed; once it says nothing, that is an error.
+
+    Between an answered probe and the HEARTBEAT that follows it the path is potentially failed. The timeout of
+    the last probe with an answer is followed by that of one without, a second later, on either path.
+    """
+    for settings in ({}, {"cmt": "1"}, {"failover_heartbeat": "1"}):
+        peer = Peer(rto_max="1000", path_max_retrans="0", **settings)
         done = measured(peer)
         peer.say(2)
         last = peer.messages(RTT_S)[-1]
@@ -1075,15 +1127,38 @@ def a_window_probe_that_is_answered_is_no_error() -> None:
                 expect(peer.number(one), done + 3)
                 peer.sack(one.path, done + 2, window=0)
                 probes += 1
-            expect(peer.states(), [ACTIVE, ACTIVE])
+            assert INACTIVE not in peer.states(), probes
         assert probes >= 7, probes
         peer.silent = {0, 1}
-        peer.listen(2 * T3_S)
-        assert peer.states() != [ACTIVE, ACTIVE]
+        peer.listen(3 * T3_S)
+        assert INACTIVE in peer.states()
         peer.silent = set()
         peer.sack(0, done + 2)
         answered(peer, done + 2, done + 5)
         namespace()
+
+
+def a_link_local_peer_is_named_with_its_interface() -> None:
+    """Whole messages, and those that are fragmented, received by GSO, or read in parts."""
+    ip("link set lo up")
+    ip("link add ll type veth peer name other")
+    for name in ("ll", "other"):
+        ip(f"link set {name} addrgenmode none up")
+    ip("addr add fe80::1/64 dev ll nodad")
+    scope = socket.if_nametoindex("ll")
+    server, client = (one_to_many(socket.AF_INET6) for _ in range(2))
+    server.bind(("fe80::1", THEIRS, 0, scope))
+    server.listen()
+    client.bind(("fe80::1", OURS, 0, scope))
+    for size in (1, SMALL, 1400, 5000, 20000):
+        client.sendto(bytes(size), ("fe80::1", THEIRS, 0, scope))
+        left = size
+        while left:
+            data, source = server.recvfrom(max(1, size // 2))
+            expect(source, ("fe80::1", OURS, 0, scope))
+            left -= len(data)
+    server.sendto(b"answer", source)
+    expect(client.recvfrom(SMALL)[0], b"answer")
 
 
 def a_small_message_waits_for_an_answer() -> None:
@@ -1270,11 +1345,15 @@ CASES: list[Callable[[], None]] = [
     a_confirmed_path_takes_the_place_of_one_that_is_removed,
     the_peer_is_told_at_once_of_what_expired_where_it_removed_an_address,
     as_much_is_reneged_on_as_had_migrated,
+    what_migrated_and_is_reneged_on_is_outstanding_again,
+    what_migrated_is_retransmitted_although_the_rest_is_acknowledged,
+    two_sacks_in_a_packet_take_a_chunk_out_of_flight_once,
     a_burst_of_any_length_may_be_sent,
     what_timed_out_on_two_paths_is_retransmitted_in_order,
     gap_ack_blocks_may_come_in_any_order_and_overlap,
     data_that_is_taken_back_opens_no_window,
-    a_window_probe_that_is_answered_is_no_error,
+    a_window_probe_that_is_answered_fails_no_path,
+    a_link_local_peer_is_named_with_its_interface,
     a_small_message_waits_for_an_answer,
     a_small_message_that_is_lost_waits_for_no_answer_of_another_path,
     one_packet_exceeds_the_window_whatever_its_key,

@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from options import SCTP, aborts, write
 from thresholds import BINDX_ADD, addr_info, address, info
@@ -249,20 +250,22 @@ class Peer:
         self.send(path, Chunk(DATA, 3, struct.pack("!IHHI", self.next_tsn, 0, number, 0) + bytes(size)))
         self.next_tsn += 1
 
-    def sack(
+    def sack(self, path: int, received: int, *blocks: tuple[int, int], **more: Any) -> None:
+        self.send(path, self.sack_chunk(received, *blocks, **more))
+
+    def sack_chunk(
         self,
-        path: int,
         received: int,
         *blocks: tuple[int, int],
         window: int = 1 << 20,
         flags: int = 0,
         twice: tuple[int, ...] = (),
-    ) -> None:
+    ) -> Chunk:
         """RECEIVED messages in order, BLOCKS, and TWICE as duplicates; all count from 1, a TSN each."""
         body = struct.pack("!IIHH", self.first - 1 + received, window, len(blocks), len(twice))
         body += b"".join(struct.pack("!HH", low - received, high - received) for low, high in blocks)
         body += b"".join(struct.pack("!I", self.first - 1 + number) for number in twice)
-        self.send(path, Chunk(SACK, flags, body))
+        return Chunk(SACK, flags, body)
 
     def remove(self, path: int, over: int) -> None:
         """Take back the address of PATH, by ASCONF from that of the path OVER; once for each peer."""
