@@ -38,7 +38,7 @@ LATER_S = 0.01  # than the stock kernel, after a closed window: as good as the s
 
 @dataclass(frozen=True)
 class Judged:
-    """One record: its spec, its goodput and longest wait (0 unless ok), and what is wrong with it by itself."""
+    """One record: its spec, its goodput and longest wait (0 unless ok), and its own faults."""
 
     spec: RunSpec
     goodput_mbit: float

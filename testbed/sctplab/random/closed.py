@@ -77,7 +77,7 @@ def flow(draw: Draw, closed_s: float) -> Flow:
 
 
 def events(draw: Draw, topology: Topology, wakes_s: float) -> tuple[Event, ...]:
-    """A cut before, at or after the wake-up, for good or for a while, mostly of the path that carries data."""
+    """A cut before, at or after the wake-up, for good or for a while, mostly of the first path."""
     name = draw.one("cut", ("path1", "path1", "path1", "path2"))
     way = draw.one("direction", ("both", "both", "both", "forward", "reverse"))
     at_s = wakes_s

@@ -227,8 +227,6 @@ class Flow:
             raise at("primary").refuse(self.primary, f"no primary path for {self.kind}", "remove it")
         if self.kind == "sctp-striped":
             self.validate_striped(at)
-        if self.reader_sleeps_s is not None and self.kind not in RIVALS:
-            raise at("reader_sleeps_s").refuse(self.reader_sleeps_s, "none for " + self.kind, "remove it")
         self.validate_cmt(at)
         self.validate_rival(at)
         if self.kind not in SEVERAL_PATHS and len(self.paths) > 1:
@@ -251,6 +249,8 @@ class Flow:
             raise at("cmt_sack").refuse(self.cmt_sack, f"standard or delayed for {self.kind}")
 
     def validate_rival(self, at: At) -> None:
+        if self.reader_sleeps_s is not None and self.kind not in RIVALS:
+            raise at("reader_sleeps_s").refuse(self.reader_sleeps_s, "none for " + self.kind, "remove it")
         if self.congestion is not None and self.kind not in ("tcp", "mptcp"):
             raise at("congestion").refuse(self.congestion, f"none for {self.kind}", "remove it")
         if self.rival and not self.background:
