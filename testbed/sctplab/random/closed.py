@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """A program that does not read for a while, and a path that is cut about the time when it does again.
 
-The receiver's window is closed until then and the sender probes it, at longer and longer intervals. What is
-on its way when the path is cut is lost: a probe, its answer, the report that the window is open, or the data
-behind it. The timer that has to find that is one that no loss has backed off. max_gap_s, the longest time
-between two arrivals, is the longest wait after the wake-up: nothing arrives before it.
+The receiver's window is closed until then, and the sender probes it at longer and longer intervals. All that
+is on its way when the path is cut is lost: a probe, its answer, the report that the window is open, or the
+data behind it. The timer that has to find that is one that no loss has backed off. max_gap_s, the longest
+time between two arrivals, is the longest wait after the wake-up: nothing arrives before it.
 
 A seed is run on the stock kernel, and on the patched one with everything off and with each profile for its
 traffic in sysctl/.
