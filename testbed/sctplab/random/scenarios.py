@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """The scenarios that have no file, by name; runs of any scenario."""
 
-from sctplab.random import closed, cmt, flaps, lengths
+from sctplab.random import closed, cmt, flaps, lengths, twice
 from sctplab.spec import scenario
 from sctplab.spec.model import RunSpec
 
-DRAWN = (closed.SCENARIO, cmt.SCENARIO, cmt.SHORT_SCENARIO, flaps.SCENARIO, lengths.SCENARIO)
+DRAWN = (
+    closed.SCENARIO,
+    cmt.SCENARIO,
+    cmt.SHORT_SCENARIO,
+    flaps.SCENARIO,
+    lengths.SCENARIO,
+    twice.SCENARIO,
+)
 SCENARIOS = {one.name: one for one in DRAWN}
 
 

@@ -23,7 +23,7 @@ from options import (
     shown_counters,
     write,
 )
-from peer import HEARTBEAT, IMMEDIATE, Heard, Peer
+from peer import HEARTBEAT, IMMEDIATE, PR_SCTP_NONE, PR_SCTP_TTL, Heard, Peer, limit
 
 BYTES, PERCENT = 0x128A, 0x128B
 LIMITS = {"redundant_bytes": (BYTES, 65535), "redundant_pct": (PERCENT, 100)}
@@ -227,6 +227,91 @@ def copies_of_the_last_stay_within_the_budget() -> None:
     assert 5 <= copies <= 10, copies
 
 
+def earned(path: int, rounds: int = 16) -> tuple[Peer, int]:
+    """A peer that gets four full messages at a time by two paths, over PATH first; the messages so far.
+
+    It answers the first of the two, and reports the second.
+    """
+    peer = Peer(rtts_s=(RTT_S, RTT_S), redundant_bytes=str(LARGE))
+    number = 0
+    for _ in range(rounds):
+        number = carried(peer, number, path)
+    return peer, number
+
+
+def carried(peer: Peer, number: int, path: int, lost: int = 0) -> int:
+    """As many as the window takes, NUMBER before them; of the first so many are LOST on the other path."""
+    peer.say(16, LARGE)
+    first = number
+    while new := [peer.number(one) for one in peer.messages(HEARD_S) if peer.number(one) > number]:
+        for number in sorted(set(new)):
+            peer.sack(path, number)
+        for late in sorted(set(new)):
+            if late > first + lost:
+                peer.sack(1 - path, number, twice=(late,))
+    return number
+
+
+def both_windows_open_though_one_path_is_always_first() -> None:
+    """The second brings duplicates. The path of the copies carries nothing else."""
+    for path in BOTH:
+        peer, number = earned(path)
+        cwnds = [peer.cwnd(one) for one in BOTH]
+        assert min(cwnds) > CWND, (path, cwnds)
+        peer.say(8, LARGE)
+        found = paths(peer.messages(HEARD_S))
+        expect((found.count(0), found.count(1)), (8, min(8, cwnds[1] // LARGE)))
+        peer.sack(path, number + 8)
+        expect(shown_counters()["SctpMpSuspects"], 0)
+        namespace()
+
+
+def what_a_copy_brought_halves_no_window() -> None:
+    """The path that lost it is sent so much less, once."""
+    peer, number = earned(1)
+    before, lost = peer.cwnd(0), 2
+    assert before > CWND, before
+    number = carried(peer, number, 1, lost)
+    for _ in range(3):
+        number = carried(peer, number, 1)
+    after = peer.cwnd(0)
+    assert before - lost * LARGE <= after < before + 3 * LARGE, (before, after)
+    expect(shown_counters()["SctpFastRetransmits"], 0)
+
+
+def a_duplicate_that_an_overtaken_sack_reports_is_an_answer() -> None:
+    """The SACKs of the longer path are all older than what the other has brought."""
+    peer, done = measured(redundant_bytes=str(SMALL))
+    for number in range(done + 1, done + 40):
+        sent(peer)
+        peer.sack(1, number)
+        peer.listen(RTT_S / 2)
+        peer.sack(0, number - 1, twice=(number - 1,))
+    expect(shown_counters()["SctpMpSuspects"], 0)
+
+
+def a_duplicate_says_that_the_other_path_was_first() -> None:
+    """The SACK for data in order is delayed; the copy that comes then is answered at once, over its path."""
+    peer, done = measured(redundant_bytes=str(SMALL))
+    for number in range(done + 1, done + 40):
+        sent(peer)
+        peer.sack(1, number, twice=(number,))
+        peer.listen(RTT_S)
+    expect(shown_counters()["SctpMpSuspects"], 0)
+
+
+def the_copy_of_what_is_given_up_takes_no_room() -> None:
+    peer = Peer(rtts_s=(RTT_S, RTT_S), redundant_bytes=str(LARGE), prsctp_enable="1")
+    limit(peer, PR_SCTP_TTL, 50)
+    for _ in range(3):
+        expect(sorted(paths(sent(peer, LARGE))), BOTH)
+    expect(paths(sent(peer, LARGE)), BOTH)
+    peer.listen(0.1)
+    limit(peer, PR_SCTP_NONE, 0)
+    peer.sack(0, 0)
+    expect(sorted(paths(sent(peer, LARGE))), BOTH)
+
+
 CASES: list[Callable[[], None]] = [
     what_goes_twice_is_a_number_within_its_limits,
     nothing_goes_twice_by_default,
@@ -245,4 +330,9 @@ CASES: list[Callable[[], None]] = [
     what_is_lost_twice_is_copied_once_more_when_a_later_copy_is_answered,
     a_heartbeat_measures_a_path_that_carries_what_goes_twice,
     copies_of_the_last_stay_within_the_budget,
+    both_windows_open_though_one_path_is_always_first,
+    what_a_copy_brought_halves_no_window,
+    a_duplicate_that_an_overtaken_sack_reports_is_an_answer,
+    a_duplicate_says_that_the_other_path_was_first,
+    the_copy_of_what_is_given_up_takes_no_room,
 ]
