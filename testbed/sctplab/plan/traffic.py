@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import math
+import struct
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sctplab.paths import AGENT
 from sctplab.plan.link_commands import Command, address, command
 from sctplab.spec.model import (
     BY_KERNEL,
+    OF_A_PATH,
     SEVERAL_PATHS,
     USRSCTP_RECEIVES,
     USRSCTP_SENDS,
     WITH_USRSCTP,
+    Act,
     Flow,
     Path,
     Topology,
@@ -33,6 +38,14 @@ BUFFER_CAP = 64 << 20
 # Pages that all TCP sockets of both hosts may hold. The kernel takes a 16th of UML's memory, which two MPTCP
 # ends with buffers of 16 MB exceed, and then closes their windows. SCTP's default is this.
 TCP_MEM = "49152 65536 98304"
+# Of flows with acts: the sender's port; seconds after an act that needs an association until it may end,
+# after the last act until none is waited for, and until all is given up; smallest message.
+FROM_PORT, SETTLED_S, AFTER_ACTS_S, PATIENCE_S, LEAST_B = 6000, 0.1, 10.0, 200.0, 24
+OF_STREAMS = ("reset-streams",)
+LEVELS = {"socket": 1, "ip": 0, "ipv6": 41, "sctp": 132}
+SOL_SOCKET, SCTP = LEVELS["socket"], LEVELS["sctp"]
+SNDBUFFORCE, RCVBUFFORCE = 32, 33  # socket options, then SCTP's
+INITMSG, NODELAY, DELAYED_SACK = 2, 3, 16
 PYTHON = ("/usr/bin/python3", "-S", "-E", "-B")
 
 
@@ -234,6 +247,94 @@ def iperf3(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Lo
     return (made,)
 
 
+def with_acts(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load, ...]:
+    """The agent's own acts.py at both ends."""
+    sender, receiver = flow.hosts
+    paths = used_paths(flow, topology)
+    at = {host: [address(topology, host, path) for path in paths] for host in flow.hosts}
+    acts = flow.acts or ()
+    until_s = max((act.at_s for act in acts), default=0.0) + AFTER_ACTS_S
+    sizes = sizes_of(flow)
+    plan = {
+        "to": at[receiver],
+        "port": PORT + index,
+        "from_port": FROM_PORT + index,
+        "many": bool(flow.many),
+        "messages": flow.messages or math.ceil((flow.size_mb or 0) * 1e6 * len(sizes) / sum(sizes)),
+        "sizes": sizes,
+        "interval_s": flow.interval_ms / 1000,
+        "streams": flow.streams,
+        "unordered": flow.unordered,
+        "open_s": max(
+            (act.at_s + SETTLED_S for act in acts if act.action in OF_A_PATH + OF_STREAMS), default=0.0
+        ),
+        "until_s": until_s,
+        "end_s": until_s + PATIENCE_S,
+    }
+    own = {sender: sent_options(flow), receiver: received_options(flow)}
+
+    def program(host: str, role: str, end: str, ready: str) -> Process:
+        own_acts = [
+            [act.at_s, act.action, act.path and act_address(act, topology, flow, host)]
+            for act in sorted(acts, key=lambda act: act.at_s)
+            if act.end == end
+        ]
+        whole = {**plan, "bind": at[host], "options": own[host], "acts": own_acts}
+        return Process(host, (*PYTHON, str(AGENT / "acts.py"), role, json.dumps(whole)), ready)
+
+    made = Load(
+        flow.name,
+        flow.start_s,
+        flow.background,
+        program(receiver, "recv", "receiver", '"event": "ready"'),
+        program(sender, "send", "sender", ""),
+    )
+    return (made,)
+
+
+def act_address(act: Act, topology: Topology, flow: Flow, host: str) -> str:
+    """The peer's for primary, else the end's own."""
+    other = flow.hosts[1 - flow.hosts.index(host)]
+    return address(topology, other if act.action == "primary" else host, act.path or "")
+
+
+def sizes_of(flow: Flow) -> list[int]:
+    """Of the messages, in turn."""
+    b = flow.message_b
+    return [b, max(LEAST_B, b // 9), b, LEAST_B, max(LEAST_B, b // 2)] if flow.mixed else [b]
+
+
+Option = tuple[int, int, str]
+
+
+def both_options(flow: Flow) -> list[Option]:
+    found = [
+        (SOL_SOCKET, SNDBUFFORCE, struct.pack("=i", flow.sndbuf_kb * 1024).hex()),
+        (SOL_SOCKET, RCVBUFFORCE, struct.pack("=i", flow.rcvbuf_kb * 1024).hex()),
+    ]
+    return [*found, (SCTP, NODELAY, struct.pack("=i", 1).hex())] if flow.nodelay else found
+
+
+def sent_options(flow: Flow) -> list[Option]:
+    streams = (SCTP, INITMSG, struct.pack("=4H", flow.streams, 0, 0, 0).hex())
+    return [*both_options(flow), streams, *numbered(flow.sockopts)]
+
+
+def received_options(flow: Flow) -> list[Option]:
+    found = both_options(flow)
+    if flow.sack_delay_ms is not None or flow.sack_freq is not None:
+        freq = 1 if flow.sack_delay_ms == 0 else flow.sack_freq or 0
+        found.append((SCTP, DELAYED_SACK, struct.pack("=iII", 0, flow.sack_delay_ms or 0, freq).hex()))
+    return [*found, *numbered(flow.receiver_sockopts)]
+
+
+def numbered(options: tuple[str, ...] | None) -> Iterator[Option]:
+    """sctp:21:00 as (132, 21, "00")."""
+    for one in options or ():
+        level, option, value = one.split(":")
+        yield int(level) if level.isdigit() else LEVELS[level], int(option), value
+
+
 def udp(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load, ...]:
     """Constant-rate background datagrams by the agent's own udp.py."""
     sender, receiver = flow.hosts
@@ -252,6 +353,7 @@ def udp(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load,
 KINDS: dict[str, Callable[[Flow, Topology, int, Means], tuple[Load, ...]]] = {
     "sctp": mpflow,
     "sctp-striped": mpflow,
+    "sctp-acts": with_acts,
     "usrsctp": mpflow,
     "usrsctp-to-sctp": mpflow,
     "sctp-to-usrsctp": mpflow,

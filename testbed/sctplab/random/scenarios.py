@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The scenarios that have no file, by name; runs of any scenario."""
 
-from sctplab.random import closed, cmt, flaps, lengths, twice
+from sctplab.random import closed, cmt, differential, flaps, lengths, twice
 from sctplab.spec import scenario
 from sctplab.spec.model import RunSpec
 
@@ -9,6 +9,7 @@ DRAWN = (
     closed.SCENARIO,
     cmt.SCENARIO,
     cmt.SHORT_SCENARIO,
+    differential.SCENARIO,
     flaps.SCENARIO,
     lengths.SCENARIO,
     twice.SCENARIO,

@@ -7,6 +7,7 @@ Two hosts, host1 and host2, are joined by paths; "forward" is host1 -> host2.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -159,12 +160,45 @@ class Topology:
 # The library at the sender, at the receiver, or both; the kernel's SCTP at the other end, all in UDP.
 USRSCTP_SENDS, USRSCTP_RECEIVES = ("usrsctp", "usrsctp-to-sctp"), ("usrsctp", "sctp-to-usrsctp")
 WITH_USRSCTP = tuple(dict.fromkeys(USRSCTP_SENDS + USRSCTP_RECEIVES))
-BY_KERNEL = ("sctp", "sctp-striped")  # the kernel's SCTP at both ends
+BY_KERNEL = ("sctp", "sctp-striped", "sctp-acts")  # the kernel's SCTP at both ends
 KINDS = (*BY_KERNEL, *WITH_USRSCTP, "tcp", "mptcp", "iperf3", "iperf3-sctp", "udp")
 SEVERAL_PATHS = (*BY_KERNEL, *WITH_USRSCTP, "mptcp")
 RIVALS = ("sctp", *WITH_USRSCTP, "tcp", "mptcp")  # whose receivers say what arrived when they are stopped
 LASTS = ("size_mb", "messages", "duration_s", "send_at_s")  # ways to say how long a flow lasts
+# Keys of Flow that the program of sctp-acts heeds.
+KEYS_WITH_ACTS = (
+    *("kind", "paths", "reverse", "start_s", "size_mb", "messages", "message_b", "interval_ms"),
+    *("sndbuf_kb", "rcvbuf_kb", "nodelay", "unordered", "streams", "sack_delay_ms", "sack_freq"),
+    *("sockopts", "receiver_sockopts", "acts", "many", "mixed"),
+)
 SOCKET_TIME = count(1, 3600000, "ms")
+OF_A_PATH = ("address-del", "address-add", "primary", "peer-primary")
+ALONE = ("pause", "resume", "abort", "close", "connect", "reset-streams")
+OF_A_RECEIVER, OF_A_SENDER = ("pause", "resume"), ("close", "connect")
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that a program of a flow of kind sctp-acts does, at_s seconds after it began; see acts.py.
+
+    pause, resume: the receiver does not read, reads again. abort, close: the association. connect: the sender
+    makes a new one from the same port. address-*: the end's own address on the path leaves the association,
+    or comes back. primary, peer-primary: the end, or its peer, is to send over the path. reset-streams: all
+    that the end sends on.
+    """
+
+    at_s: float = field(metadata=number(0, 86400, "seconds"))
+    action: str = field(metadata=choice(*ALONE, *OF_A_PATH))
+    end: str = field(default="sender", metadata=choice("sender", "receiver"))
+    path: str | None = field(default=None, metadata=NAME)
+
+    def validate(self, at: At) -> None:
+        if (self.path is None) == (self.action in OF_A_PATH):
+            raise at("path").refuse(self.path, "a path for " + ", ".join(OF_A_PATH) + " and for nothing else")
+        if self.action in OF_A_RECEIVER and self.end != "receiver":
+            raise at("end").refuse(self.end, f"the receiver for {self.action}")
+        if self.action in OF_A_SENDER and self.end != "sender":
+            raise at("end").refuse(self.end, f"the sender for {self.action}")
 
 
 @dataclass(frozen=True)
@@ -208,6 +242,9 @@ class Flow:
     congestion: str | None = field(default=None, metadata=choice("reno", "cubic"))
     sockopts: tuple[str, ...] | None = field(default=None, metadata=SOCKOPTS)
     receiver_sockopts: tuple[str, ...] | None = field(default=None, metadata=SOCKOPTS)
+    acts: tuple[Act, ...] | None = field(default=None, metadata=tables(Act))
+    many: bool | None = field(default=None, metadata=flag())
+    mixed: bool | None = field(default=None, metadata=flag())
 
     def validate(self, at: At) -> None:
         ends = [key for key in LASTS if getattr(self, key) is not None]
@@ -227,6 +264,7 @@ class Flow:
             raise at("primary").refuse(self.primary, f"no primary path for {self.kind}", "remove it")
         if self.kind == "sctp-striped":
             self.validate_striped(at)
+        self.validate_acts(at)
         self.validate_cmt(at)
         self.validate_rival(at)
         if self.kind not in SEVERAL_PATHS and len(self.paths) > 1:
@@ -238,6 +276,18 @@ class Flow:
         for key, value in plain_values.items():
             if getattr(self, key) != value:
                 raise at(key).refuse(getattr(self, key), "none for sctp-striped", "remove it")
+
+    def validate_acts(self, at: At) -> None:
+        """A program of its own, which knows a part of the keys only; see plan/traffic.py."""
+        if self.kind != "sctp-acts":
+            for key in ("acts", "many", "mixed"):
+                if getattr(self, key) is not None:
+                    raise at(key).refuse(getattr(self, key), f"none for {self.kind}", "remove it")
+            return
+        for one in dataclasses.fields(self):
+            value = getattr(self, one.name)
+            if one.name not in KEYS_WITH_ACTS and value != one.default and one.name != "name":
+                raise at(one.name).refuse(value, "none for sctp-acts", "remove it")
 
     def validate_cmt(self, at: At) -> None:
         for key in ("cmt", "cmt_sack"):
@@ -356,10 +406,7 @@ class RunSpec:
             raise at("flows").refuse("background flows only", "a flow that ends")
         known = tuple(path.name for path in self.topology.paths)
         for flow in self.flows:
-            for name in flow.paths:
-                known_path(name, known, at.inside(f"flows {flow.name}")("paths"))
-            if flow.primary is not None:
-                known_path(flow.primary, flow.paths or known, at.inside(f"flows {flow.name}")("primary"))
+            validate_paths(flow, known, at.inside(f"flows {flow.name}"))
         for i, event in enumerate(self.events, 1):
             where = at.inside(f"events {i}")
             known_path(event.path, known, where("path"))
@@ -411,6 +458,17 @@ def unique(found: list[str], at: At) -> None:
     for name in found:
         if found.count(name) > 1:
             raise at.refuse(name, "names that differ", "rename one")
+
+
+def validate_paths(flow: Flow, known: tuple[str, ...], at: At) -> None:
+    """The paths that a flow names."""
+    for name in flow.paths:
+        known_path(name, known, at("paths"))
+    if flow.primary is not None:
+        known_path(flow.primary, flow.paths or known, at("primary"))
+    for act in flow.acts or ():
+        if act.path is not None:
+            known_path(act.path, flow.paths or known, at("acts"))
 
 
 def known_path(name: str, known: tuple[str, ...], at: At) -> None:
