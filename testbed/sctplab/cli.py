@@ -92,6 +92,9 @@ def parser() -> argparse.ArgumentParser:
             "reduce a failing random run to the smallest scenario that still fails",
         )
     )
+    add_differential(
+        add(commands, "differential", find_differences, "compare random runs of stock and patched kernels")
+    )
     add_fuzz(
         add(commands, "fuzz", fuzz_kernel, "fuzz the kernel by a hostile peer or program, drawn from seeds")
     )
@@ -174,6 +177,21 @@ def add_shrink(shrink_parser: argparse.ArgumentParser) -> None:
     option("--tries", type=whole(1), default=200, help="smaller files to run at most (default: 200)")
     option("--jobs", type=whole(1), default=1, help="parallel runs (default: 1)")
     option("--out", type=Path, metavar="FILE", help="scenario file to write (default: print it)")
+
+
+def add_differential(differential_parser: argparse.ArgumentParser) -> None:
+    option = differential_parser.add_argument
+    option("--seeds", metavar="A-B", default="1-20", help="seeds A to B (default: %(default)s)")
+    option(
+        "--against",
+        nargs="+",
+        default=["off"],
+        metavar="PROFILE",
+        help="off (default): every packet; a file of sysctl/ such as 25-cmt: waits and goodput",
+    )
+    option("--jobs", type=whole(1), default=1, help="parallel seeds (default: 1)")
+    option("--out", type=Path, metavar="DIR", help="folder of the findings; what it has is not run again")
+    option("--unnamed", action="store_true", help="leave the fixes that explain without names")
 
 
 def add_fuzz(fuzz_parser: argparse.ArgumentParser) -> None:
@@ -519,6 +537,22 @@ def fuzz_kernel(options: argparse.Namespace) -> int:
     failed = found["failed"]
     print(f"{len(records)} seeds, {found['packets'] + found['calls']} packets or calls, {len(failed)} failed")
     return 1 if failed else 0
+
+
+def find_differences(options: argparse.Namespace) -> int:
+    from sctplab.oracle import differential
+    from sctplab.stress import fuzz
+
+    asked = differential.Asked(
+        tuple(fuzz.seed_range(options.seeds)),
+        tuple(options.against),
+        options.out,
+        options.jobs,
+        not options.unnamed,
+    )
+    found = differential.perform(asked, lambda text: print(text, flush=True))
+    print("\n".join(differential.summary(found)))
+    return 1 if any(one.fault for one in found) else 0
 
 
 def find_races(options: argparse.Namespace) -> int:
