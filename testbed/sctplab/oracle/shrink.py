@@ -22,6 +22,7 @@ DISTURBANCES = (
     "jitter_ms",
     "reorder_pct",
     "ecn",
+    "hole_b",
     "seed",
     "queue_pkts",
     "family",

@@ -139,7 +139,7 @@ def build_commands(topology: Topology, seed: int) -> list[Command]:
             commands.append(netem("add", path, direction, getattr(path, direction), seed))
     for one in topology.shared:
         commands += neck_commands(topology, one, seed)
-    return commands + offload_commands(topology)
+    return commands + holes(topology) + offload_commands(topology)
 
 
 def line(topology: Topology, path: Path, host: str) -> list[Command]:
@@ -274,6 +274,26 @@ def netem(
     if values.reorder_pct:
         words += f" reorder {values.reorder_pct:g}%"
     return command(where, f"{words} rate {round(values.rate_mbit * 1e6)}bit seed {own}")
+
+
+def hole(path: Path, direction: str, longest_b: int) -> Command:
+    """Packets that are longer are lost without a word, as where a router has a smaller MTU."""
+    where, interface = egress(path, direction)
+    rule = f"oifname {interface} meta length > {longest_b} drop"
+    words = (
+        f"add table inet {direction}; delete table inet {direction}; add table inet {direction};"
+        f" add chain inet {direction} pass {{ type filter hook forward priority 0; }};"
+        f" add rule inet {direction} pass {rule}"
+    )
+    return Command(where, ("nft", words))
+
+
+def holes(topology: Topology) -> list[Command]:
+    """Those that are there from the start."""
+    found = [
+        (path, way, getattr(path, way).hole_b) for path in topology.paths for way in ("forward", "reverse")
+    ]
+    return [hole(path, way, longest_b) for path, way, longest_b in found if longest_b is not None]
 
 
 def offload_commands(topology: Topology) -> list[Command]:

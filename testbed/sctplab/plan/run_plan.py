@@ -14,6 +14,7 @@ from sctplab.plan.link_commands import (
     command,
     egress,
     ends,
+    hole,
     host_address,
     interfaces,
     namespaces,
@@ -140,13 +141,15 @@ SHAPING = ("cut", "heal", "change")
 def reshape(
     spec: RunSpec, event: Event, path: Path, now: dict[tuple[str, str], Direction], number: int
 ) -> Iterator[Command]:
-    """One netem change per direction; packets that are already in the netem are still delivered."""
+    """One netem change per direction, and its hole; packets already in the netem are still delivered."""
     for one in directions(event.direction):
         old = now[path.name, one]
         if event.action == "change":
             now[path.name, one] = old = changed(old, event.values, At(spec.scenario, f"events {number}"))
         values = changed(old, {"loss_pct": 100.0}, At("", "")) if event.action == "cut" else old
         yield netem("change", path, one, values, spec.seed, f"event{number}")
+        if event.values and event.values.get("hole_b"):
+            yield hole(path, one, event.values["hole_b"])
 
 
 def carrier_down(spec: RunSpec, event: Event, path: Path) -> list[Command]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The scenarios that have no file, by name; runs of any scenario."""
 
-from sctplab.random import closed, cmt, differential, flaps, lengths, twice
+from sctplab.random import closed, cmt, differential, flaps, lengths, suspects, twice
 from sctplab.spec import scenario
 from sctplab.spec.model import RunSpec
 
@@ -12,6 +12,7 @@ DRAWN = (
     differential.SCENARIO,
     flaps.SCENARIO,
     lengths.SCENARIO,
+    *suspects.SCENARIOS,
     twice.SCENARIO,
 )
 SCENARIOS = {one.name: one for one in DRAWN}

@@ -70,6 +70,7 @@ class Direction:
     reorder_pct: float = field(default=0.0, metadata=number(0, 100, "percent"))
     queue_pkts: int = field(default=1000, metadata=count(1, 1000000, "packets"))
     ecn: bool | None = field(default=None, metadata=flag())
+    hole_b: int | None = field(default=None, metadata=count(28, 65535, "bytes of an IP packet"))
     seed: int | None = field(
         default=None, metadata=count(0, 2**32 - 1, "seed; left out: from the run's seed")
     )

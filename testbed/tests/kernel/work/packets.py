@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import control
+import overdue
 import setup
 import twice
 import useless
@@ -1338,6 +1339,7 @@ CASES: list[Callable[[], None]] = [
     frequent_probes_count_as_heartbeats_do,
     one_probe_in_a_heartbeat_interval_counts,
     *control.CASES,
+    *overdue.CASES,
     *setup.CASES,
     *useless.CASES,
     *twice.CASES,
