@@ -20,6 +20,7 @@ from sctplab.spec.model import RunSpec
 
 BEHIND, WAIT = "slower than a single path", "a gap"
 NAME = "shrunk"  # of the scenario while it is tried
+SHRINKABLE = tuple(name for name, one in SCENARIOS.items() if one.one_file)
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,10 @@ class Asked:
 
 def drawn(asked: Asked) -> Case:
     """The runs of a seed as a scenario file."""
-    if asked.scenario not in SCENARIOS:
-        raise LabError(f"{asked.scenario}: is not drawn from seeds; expected one of {', '.join(SCENARIOS)}")
+    if asked.scenario not in SHRINKABLE:
+        raise LabError(
+            f"{asked.scenario}: is not drawn from seeds as one file; expected one of {', '.join(SHRINKABLE)}"
+        )
     choice = scenario.Choice((asked.kernel,), repeat=1, first_seed=asked.seed)
     whole, *others = specs_named(asked.scenario, [], choice)
     return Case(tree_of(whole, others), asked.seed)

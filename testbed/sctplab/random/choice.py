@@ -54,13 +54,17 @@ class Draw:
 
 @dataclass(frozen=True)
 class Generated:
-    """A scenario without a file. RUNS: all runs of one seed, kernel and cell of the factors."""
+    """A scenario without a file. RUNS: all runs of one seed, kernel and cell of the factors.
+
+    one_file  those differ in variant and in the paths of all flows, so that a scenario file can have them
+    """
 
     name: str
     question: str
     repeat: int  # seeds, unless the choice says otherwise
     runs: Callable[[int, str, Choice, dict[str, Any]], list[RunSpec]]
     factors: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    one_file: bool = True
 
     def expand(self, given: dict[str, tuple[Any, ...]], choice: Choice) -> list[RunSpec]:
         """Seeds slowest, so that a stopped sweep is balanced; GIVEN replaces values of factors."""

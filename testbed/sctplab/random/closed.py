@@ -92,5 +92,9 @@ def events(draw: Draw, topology: Topology, wakes_s: float) -> tuple[Event, ...]:
 
 
 SCENARIO = Generated(
-    NAME, QUESTION, repeat=200, runs=lambda seed, kernel, choice, _: runs(seed, kernel, choice)
+    NAME,
+    QUESTION,
+    repeat=200,
+    runs=lambda seed, kernel, choice, _: runs(seed, kernel, choice),
+    one_file=False,
 )

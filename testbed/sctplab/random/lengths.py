@@ -89,4 +89,4 @@ def goodput_mbit(record: dict[str, Any]) -> float:
     return fmean(mbit for t, mbit in record["series"]["goodput"][:-1] if t - start >= begin)
 
 
-SCENARIO = Generated(NAME, QUESTION, repeat=10, runs=runs)
+SCENARIO = Generated(NAME, QUESTION, repeat=10, runs=runs, one_file=False)

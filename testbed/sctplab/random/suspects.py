@@ -85,7 +85,7 @@ def change(draw: Draw, name: str, first_ms: float) -> dict[str, Any]:
 
 
 def complaints(off: dict[str, Any], on: dict[str, Any], whole: RunSpec) -> list[str]:
-    """What is wrong with the record ON of a run, beside that without the setting; [] if nothing is."""
+    """Faults of the record ON of a run, beside that without the setting; [] if there are none."""
     own = left(off, on) if whole.scenario == HOLE else copied(on, whole)
     return [*worse(off, on, whole.events[0].at_s + SETTLED_S), *own]
 
@@ -138,5 +138,6 @@ def counter(record: dict[str, Any], name: str) -> int:
 
 
 SCENARIOS = tuple(
-    Generated(name, QUESTION, repeat=10, runs=partial(runs, name=name)) for name in (LONGER, LATE, HOLE)
+    Generated(name, QUESTION, repeat=10, runs=partial(runs, name=name), one_file=False)
+    for name in (LONGER, LATE, HOLE)
 )

@@ -116,4 +116,4 @@ def share(both: Mapping[str, Any], one: Mapping[str, Any]) -> float:
     return brought(both) / brought(one)
 
 
-SCENARIO = Generated(NAME, QUESTION, repeat=30, runs=runs)
+SCENARIO = Generated(NAME, QUESTION, repeat=30, runs=runs, one_file=False)
