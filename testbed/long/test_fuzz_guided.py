@@ -5,7 +5,7 @@ import pytest
 from sctplab.stress import fuzz, guide
 
 pytestmark = pytest.mark.kernel
-FEW = 500  # blocks of multipath*.c, of more than 2000
+FEW = 500  # blocks of multipath/, of more than 2000
 
 
 @pytest.fixture(scope="module", params=["fuzz-wire", "fuzz-local"])

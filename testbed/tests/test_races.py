@@ -57,8 +57,8 @@ def test_other_reports_are_where_the_first_function_of_sctp_is(function: str, pl
 
 
 def test_a_warning_names_its_file() -> None:
-    line = WARNING.format(cpu=1, file="net/sctp/multipath_sched.c", function="what")
-    assert found(line) == [(races.OURS, "WARNING: at net/sctp/multipath_sched.c:190 what")]
+    line = WARNING.format(cpu=1, file="net/sctp/multipath/sched.c", function="what")
+    assert found(line) == [(races.OURS, "WARNING: at net/sctp/multipath/sched.c:190 what")]
     assert found(WARNING.format(cpu=1, file="net/sctp/output.c", function="what"))[0][0] == races.SCTP
     assert found(WARNING.format(cpu=1, file="mm/slub.c", function="what"))[0][0] == races.OTHER
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""failover_suspect: what answers of a path take, and when one is overdue (net/sctp/multipath_suspect.c)."""
+"""failover_suspect: what answers of a path take, and when one is overdue (net/sctp/multipath/overdue.c)."""
 
 from __future__ import annotations
 

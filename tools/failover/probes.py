@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""failover_return: how often a failed path is asked, in jiffies (net/sctp/multipath_failover.c)."""
+"""failover_return: how often a failed path is asked, in jiffies (net/sctp/multipath/failover.c)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""failover_suspect: copies of what is overdue, and a path that is left (net/sctp/multipath_suspect.c)."""
+"""failover_suspect: copies of what is overdue, and a path that is left (net/sctp/multipath/overdue.c)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sctpkernel.series import Patch
 
@@ -17,7 +17,8 @@ _COMMENT = re.compile(r"/\*.*?(?:\*/|$)")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _MACRO = re.compile(r"#\s*define\s+(\w+)")
 # A function's own line has no indentation, also where its type is on the line above.
-_FUNCTION = re.compile(r"(?:[A-Za-z_][^(]*[ *])?([A-Za-z_]\w*)\(")
+# One in capitals without a type is a macro at work.
+_FUNCTION = re.compile(r"(?:[A-Za-z_][^(=]*[ *]|(?![A-Z_]+\())([A-Za-z_]\w*)\(")
 
 
 def _changed(patch: Patch) -> Iterator[tuple[int, str]]:
@@ -39,10 +40,23 @@ def _said(code: str) -> tuple[str, set[str]]:
     return own, set(_CALLED.findall(code)) - {own}
 
 
+def _brought(definitions: Iterable[tuple[int, str]]) -> set[str]:
+    """The names that only the series defines: of a name of stock a definition goes before one comes."""
+    count: Counter[str] = Counter()
+    stock, brought = set[str](), set[str]()
+    for way, name in definitions:
+        count[name] += way
+        if count[name] < 0:
+            stock.add(name)
+        elif way > 0:
+            brought.add(name)
+    return brought - stock
+
+
 def undefined(series: Sequence[Patch]) -> list[str]:
     """One line for each patch from which on a function or macro of the series is called and not defined."""
     changes = [[(way, *_said(code)) for way, code in _changed(patch)] for patch in series]
-    ours = {own for lines in changes for way, own, _ in lines if own and way > 0}
+    ours = _brought([(way, own) for lines in changes for way, own, _ in lines if own])
     defined: Counter[str] = Counter()
     called: Counter[str] = Counter()
     found, before = [], set[str]()

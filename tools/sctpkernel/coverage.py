@@ -36,8 +36,8 @@ BUILDS = ("uml", "kunit", "debug")  # the debug kernel has checks of its own bet
 TESTS = "testbed/tests/kernel"
 # On virtual machines or no kernel at all, on the stock kernel, or on one with connection tracking.
 NOT_COUNTED = ("test_doctor", "test_doctor_healthy", "test_install", "test_module", "test_runs")
-OWN = "multipath*.c"
-OURS = "multipath_test*"  # the unit tests themselves
+OWN = "multipath/*.c"
+OURS = "*/multipath/test/*"  # the unit tests themselves
 ROWS = (OWN, "multipath*.h", "outqueue.c", "output.c", "transport.c", "associola.c")
 HOOKS = ROWS[2:]
 WIDTH = 120
@@ -92,8 +92,8 @@ class Share:
 def read(counters: Path, kernel: Path) -> Iterator[dict[str, Any]]:
     """The output of gcov for the counters of one build: each source file with its lines, per object file."""
     with tempfile.TemporaryDirectory(prefix="gcov-") as name:
-        for gcda in sorted(counters.glob("*.gcda")):
-            gcno = kernel / f"{gcda.stem}.gcno"
+        for gcda in sorted(counters.rglob("*.gcda")):
+            gcno = kernel / "net/sctp" / gcda.relative_to(counters).with_suffix(".gcno")
             if not gcno.is_file():
                 raise Problem(
                     f"{gcno}: not found; {counters.name} is another build: start with a new --counters"
@@ -125,12 +125,11 @@ def collect(table: Table, files: Iterable[Mapping[str, Any]], known_only: bool) 
 
 def wanted(name: str) -> bool:
     """Whether a file is in a row of the table."""
-    stem = Path(name).name
-    return "net/sctp/" in name and not fnmatch(stem, OURS) and any(fnmatch(stem, row) for row in ROWS)
+    return "net/sctp/" in name and not fnmatch(name, OURS) and any(fnmatch(name, f"*/{row}") for row in ROWS)
 
 
 def files_of(table: Table, row: str) -> list[str]:
-    return sorted(name for name in table if fnmatch(Path(name).name, row))
+    return sorted(name for name in table if fnmatch(name, f"*/{row}"))
 
 
 def shares(table: Table, names: Sequence[str]) -> tuple[Share, Share]:

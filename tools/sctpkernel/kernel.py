@@ -35,7 +35,7 @@ class Variant:
     """How a kernel is made. `start`: configuration before the fragments; `product`: a file in the tree.
 
     patches  applied below the series, beside the laboratory's own
-    kept     files of the tree that are kept beside the kernel, as a pattern
+    kept     files of the tree that are kept below the kernel's folder at their place, as a pattern
     """
 
     fragments: tuple[str, ...]
@@ -72,11 +72,11 @@ VARIANTS = {
 KERNELS = "SCTPMP_KERNELS"
 COUNTING = "SCTPMP_COUNTING"  # not empty: of the kernels of the series, those that count; see tools/coverage
 VARIANTS |= {
-    f"{name}-gcov": replace(variant, patches=("tools/build/gcov.patch",), kept="net/sctp/*.gcno")
+    f"{name}-gcov": replace(variant, patches=("tools/build/gcov.patch",), kept="net/sctp/**/*.gcno")
     for name, variant in VARIANTS.items()
     if variant.arch == "um"
 } | {
-    f"{name}-kcov": replace(VARIANTS[name], patches=("tools/build/kcov.patch",), kept="net/sctp/*.o")
+    f"{name}-kcov": replace(VARIANTS[name], patches=("tools/build/kcov.patch",), kept="net/sctp/**/*.o")
     for name in ("uml", "debug")
 }
 
@@ -222,7 +222,9 @@ def build(inputs: Inputs, result: Path) -> None:
         shutil.copy(tree / variant.product, temporary / variant.name)
         shutil.copyfile(tree / ".config", temporary / "config")
         for path in tree.glob(variant.kept) if variant.kept else ():
-            shutil.copy(path, temporary / path.name)
+            place = temporary / path.relative_to(tree)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, place)
         (temporary / "info.json").write_text(json.dumps(inputs.info(), indent=1) + "\n")
     log.unlink()
     warn(f"{title}: done in {time.monotonic() - start:.0f} s")

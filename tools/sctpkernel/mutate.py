@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """tools/mutate: whether the tests notice small faults put into the series, one at a time.
 
-A mutant is a line of net/sctp/multipath*.c, or one the series adds to another file of net/sctp, with one
+A mutant is a line of net/sctp/multipath/, or one the series adds to another file of net/sctp, with one
 fault (mutants.py). One kernel has all that were drawn (schemata.py). For each, the tests that run its line
 (reached.py) go on until one fails, the quickest first, as many as take BUDGET_S; if none does, the packet
 tests run on a kernel that checks itself. A mutant that survives and whose object file is that of the series
@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from fnmatch import fnmatch
 from pathlib import Path
 
 from sctpkernel.bases import find_base
@@ -134,11 +133,11 @@ class Builder:
 def candidates(builder: Builder) -> list[Mutant]:
     """All mutants, in the order of files and lines."""
     found = []
-    for path in sorted((builder.tree / TREE).glob("*.c")):
+    for path in sorted((builder.tree / TREE).rglob("*.c")):
         file, text = str(path.relative_to(builder.tree)), path.read_text(encoding="utf-8")
         stock = builder.source / file
-        if fnmatch(path.name, "multipath*.c") and not fnmatch(path.name, "multipath_test*"):
-            found += mutants(file, text)
+        if "multipath" in path.parent.parts:
+            found += [] if path.parent.name == "test" else mutants(file, text)
         elif stock.is_file() and (old := stock.read_text(encoding="utf-8")) != text:
             found += mutants(file, text, added(old, text))
     return found

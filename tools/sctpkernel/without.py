@@ -61,7 +61,7 @@ def write(base: str, rule: str, value: str, out: Path) -> None:
     """Make OUT a copy of patches/ whose series of this base lacks a rule, FILE:FUNCTION."""
     match = _RULE.fullmatch(rule)
     if not match:
-        raise Problem(f"{rule}: expected FILE:FUNCTION, such as net/sctp/multipath_sched.c:sctp_mp_gathers")
+        raise Problem(f"{rule}: expected FILE:FUNCTION, such as net/sctp/multipath/sched.c:sctp_mp_gathers")
     file, function = match.groups()
     old = tip(base, file)
     new = returning(old, function, value)

@@ -173,7 +173,7 @@ def test_without_heartbeats_it_never_returns() -> None:
     [(0.04, 0.0, 0, 0.05), (0.04, 0.005, 0, 0.06), (0.004, 0.0, 0, 0.006), (0.04, 0.0, 2, 0.07)],
 )
 def test_an_answer_is_overdue(answer: float, deviation: float, steps: int, wait: float) -> None:
-    """As net/sctp/multipath_test.c has it: a quarter, four deviations, 2 ms; a quarter per needless copy."""
+    """As multipath/test/overdue.c has it: a quarter, four deviations, 2 ms; a quarter per needless copy."""
     made = Answers(answer, deviation, steps=steps, needless_s=0.0)
     assert made.wait_s(1.0, 3.0) == pytest.approx(wait)
     assert made.wait_s(61.0, 3.0) == pytest.approx(wait - steps * answer / 4)

@@ -20,7 +20,7 @@ from sctplab.errors import RunError
 
 COUNTER = "__sanitizer_cov_trace_pc"
 AFTER = 4  # bytes from where a call has its target to the next instruction
-OWN = "multipath*"
+OWN = "multipath/*"
 SECTIONS = (".text", ".text.unlikely")  # the others run at the start or the end of the kernel only
 
 
@@ -85,12 +85,13 @@ def placed(file: str, found: ObjectFile, known: dict[str, int]) -> Iterator[tupl
 
 
 def blocks(kernel: Path) -> dict[int, Place]:
-    """All of a kernel's net/sctp; KERNEL: its folder, which has the object files too."""
+    """All of a kernel's net/sctp; KERNEL: its folder, which has the object files too, below net/sctp."""
     known = symbols(output("nm", str(kernel / "linux")))
     found: dict[int, Place] = {}
-    for path in sorted(kernel.glob("*.o")):
+    tree = kernel / "net/sctp"
+    for path in sorted(tree.rglob("*.o")):
         lines = output("objdump", "--syms", "--reloc", str(path))
-        found.update(placed(path.stem, object_file(lines), known))
+        found.update(placed(str(path.relative_to(tree).with_suffix("")), object_file(lines), known))
     return found
 
 
