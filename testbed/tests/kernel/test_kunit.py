@@ -8,6 +8,7 @@ later ones are called in another way.
 import importlib
 import re
 import sys
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -22,12 +23,21 @@ pytestmark = pytest.mark.kernel
 PARTS = ("", "-bounds", "-cmt", "-diag", "-link", "-suspect", "-twice")
 SUITES = [f"sctp-multipath{part}" for part in PARTS]
 WALL_S = 120  # a second on an idle machine
-# The names stand in the patches, so they are known before a kernel is built and none can go missing.
-CASES = [
-    name
-    for patch in load_series(USUAL_BASE)
-    for name in re.findall(r"^\+\s*KUNIT_CASE\w*\((\w+)", patch.text, re.MULTILINE)
-]
+
+
+def cases() -> list[str]:
+    """Those of the whole series: a patch may take back what one before it brought.
+
+    The names stand in the patches, so they are known before a kernel is built and none can go missing.
+    """
+    count: Counter[str] = Counter()
+    for patch in load_series(USUAL_BASE):
+        for way, name in re.findall(r"^([+-])\s*KUNIT_CASE\w*\((\w+)", patch.text, re.MULTILINE):
+            count[name] += 1 if way == "+" else -1
+    return [name for name, times in count.items() if times > 0]
+
+
+CASES = cases()
 
 
 @pytest.fixture(scope="module")
