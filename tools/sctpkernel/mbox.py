@@ -125,12 +125,14 @@ def write(base: Base, patches: Sequence[Patch], about: str, folder: Path) -> Non
     put(folder / f"sctp-multipath-{base.name}", *mails(patches, series, base, known[""], about))
     by_name = {patch.name: patch for patch in patches}
     (folder / base.name).mkdir()
-    for number, one in enumerate(postings(series)):
+    found = postings(series)
+    for number, one in enumerate(found):
         if one.name not in known:
             raise Problem(f"{PATCHES}/cover: nothing of posting {one.name}: add '## {one.name}' and a text")
         blurb = f"sctp: {one.title}\n\n{known[one.name].strip()}\n"
         chosen = [by_name[name] for name in one.names]
-        put(folder / base.name / f"{number}-{one.name}", *mails(chosen, one.listed, base, blurb, about))
+        place = folder / base.name / f"{number:0{len(str(len(found)))}}-{one.name}"  # in order when sorted
+        put(place, *mails(chosen, one.listed, base, blurb, about))
 
 
 def put(place: Path, box: str, letter: str) -> None:
