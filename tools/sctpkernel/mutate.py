@@ -56,6 +56,7 @@ BUDGET_S = 60.0  # of the tests of one mutant, measured without a fault
 LIMIT_S = 1800.0  # of a mutant in all; a test has its own limits
 SAME, BROKEN, SURVIVED = "same object code", "does not build", "survived"
 TREE = Path("net/sctp")
+OWN = TREE / "multipath"
 HOME = "net/sctp/protocol.c"  # of the kernel's parameter
 TITLE = "building mutants"
 
@@ -136,8 +137,8 @@ def candidates(builder: Builder) -> list[Mutant]:
     for path in sorted((builder.tree / TREE).rglob("*.c")):
         file, text = str(path.relative_to(builder.tree)), path.read_text(encoding="utf-8")
         stock = builder.source / file
-        if "multipath" in path.parent.parts:
-            found += [] if path.parent.name == "test" else mutants(file, text)
+        if path.is_relative_to(builder.tree / OWN):
+            found += [] if path.is_relative_to(builder.tree / OWN / "test") else mutants(file, text)
         elif stock.is_file() and (old := stock.read_text(encoding="utf-8")) != text:
             found += mutants(file, text, added(old, text))
     return found

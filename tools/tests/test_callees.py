@@ -54,6 +54,22 @@ def test_words_are_no_calls_and_stock_is_not_ours() -> None:
     assert undefined(series(CALL, HELPER, file="Documentation/a.rst")) == []
 
 
+def test_what_stock_defines_is_not_ours() -> None:
+    call, stock = "\n+\tsctp_stock(1);", "\n+void sctp_stock(int n)"
+    assert undefined(series(call, removed(stock) + "\n+void sctp_stock(long n)")) == []
+    assert (
+        undefined(series("\n+const int size = SIZE(table);", removed("\n+const int size = SIZE(table);")))
+        == []
+    )
+    assert (
+        undefined(
+            series("\n+const int size = SIZE(a);\n+\tf(SIZE(b));", removed("\n+const int size = SIZE(a);"))
+        )
+        == []
+    )
+    assert undefined(series("\n+USE(a);\n+\tUSE(b);", removed("\n+USE(a);"))) == []
+
+
 @pytest.mark.parametrize("base", ["6.1", "6.12", "7.2"])
 def test_the_series_defines_before_it_calls(base: str) -> None:
     assert undefined(load_series(base)) == []
