@@ -298,7 +298,10 @@ def add_compare(compare_parser: argparse.ArgumentParser) -> None:
 def add_ablation(ablation_parser: argparse.ArgumentParser) -> None:
     option = ablation_parser.add_argument
     option("--set", metavar="NAME", default="bench", help="the runs: bench (default), or a .toml file")
-    option("--only", nargs="+", default=[], metavar="RULE", help="only these rules of testbed/ablation.toml")
+    which = ablation_parser.add_mutually_exclusive_group().add_argument
+    which("--only", nargs="+", default=[], metavar="RULE", help="only these rules of testbed/ablation.toml")
+    which("--together", nargs="+", default=[], metavar="RULE", help="leave out all of these at once")
+    option("--seeds", type=whole(1), default=1, help="seeds per cell at least (default: the set's)")
     option("--out", type=Path, default=Path("results/ablation"), help="result folder; good records stay")
     option("--jobs", type=whole(1), help="parallel runs (default: number of CPUs)")
 
@@ -667,9 +670,9 @@ def compare_series(options: argparse.Namespace) -> int:
 def measure_rules(options: argparse.Namespace) -> int:
     from sctplab.oracle import ablation, bench
 
-    rules = ablation.chosen(ablation.read(), options.only)
+    left_out = ablation.groups(ablation.read(), options.only, options.together)
     asked = bench.Asked(options.set, "", "", options.out, options.jobs, 0)
-    ablation.measure(asked, rules, lambda text: print(text, flush=True))
+    ablation.measure(asked, left_out, options.seeds, lambda text: print(text, flush=True))
     print(f"The table: {options.out / 'ablation.csv'}")
     return 0
 

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 from sctplab.errors import LabError
 from sctplab.oracle import ablation
-from sctplab.oracle.ablation import Row, Rule
+from sctplab.oracle.ablation import Row
 from sctplab.paths import ROOT
-
-RUNS = Rule("runs", "0420", "net/sctp/multipath_sched.c:sctp_mp_sched_run", "0")
 
 
 def test_each_rule_is_a_function_of_the_patches_it_names() -> None:
@@ -24,10 +22,19 @@ def test_each_rule_is_a_function_of_the_patches_it_names() -> None:
 
 def test_only_some_rules() -> None:
     rules = ablation.read()
-    assert ablation.chosen(rules, []) == rules
-    assert list(ablation.chosen(rules, ["runs"])) == ["runs"]
-    with pytest.raises(LabError, match=r"--only run: expected one of .*; did you mean runs\?"):
-        ablation.chosen(rules, ["run"])
+    assert ablation.groups(rules, [], []) == {name: [rule] for name, rule in rules.items()}
+    assert list(ablation.groups(rules, ["hold"], [])) == ["hold"]
+    with pytest.raises(LabError, match=r"--only hol: expected one of .*; did you mean hold\?"):
+        ablation.groups(rules, ["hol"], [])
+
+
+def test_rules_together() -> None:
+    rules = ablation.read()
+    assert ablation.groups(rules, [], ["undo", "hold"]) == {"hold+undo": [rules["hold"], rules["undo"]]}
+    assert rules["undo"].word == rules["undo"].function
+    assert rules["blest"].word == f"{rules['blest'].function}=false"
+    with pytest.raises(LabError, match=r"--together und: .*; did you mean undo\?"):
+        ablation.groups(rules, [], ["und"])
 
 
 @pytest.mark.parametrize(
@@ -40,7 +47,7 @@ def test_only_some_rules() -> None:
     ],
 )
 def test_what_keeps_a_rule(worths: tuple[float, ...], keeps: bool) -> None:
-    row = Row("runs", RUNS, "goodput_mbit", tuple((worth, f"cell {i}") for i, worth in enumerate(worths)))
+    row = Row("runs", "0420", "goodput_mbit", tuple((worth, f"cell {i}") for i, worth in enumerate(worths)))
     assert row.keeps is keeps
     assert row.words()[:5] == ("runs", "0420", "goodput_mbit", "3", f"{worths[1]:.3f}")
     assert row.words()[5:] == (

@@ -89,6 +89,13 @@ def test_a_set_by_its_path(tmp_path: Path) -> None:
     }
 
 
+def test_more_seeds_for_each_cell(tmp_path: Path) -> None:
+    (tmp_path / "set.toml").write_text(TINY)
+    usual, more = (bench.specs_of(str(tmp_path / "set.toml"), seeds)["one"] for seeds in (1, 5))
+    assert {spec.seed for spec in more} == {1, 2, 3, 4, 5}
+    assert {(spec.variant, spec.flows) for spec in more} == {(spec.variant, spec.flows) for spec in usual}
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

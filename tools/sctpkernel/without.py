@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tools/patch/without: a copy of patches/ in which one function of the series returns at once.
+"""tools/patch/without: a copy of patches/ in which functions of the series return at once.
 
-One more patch at the end of the series puts "return VALUE;" before all that the function does. So a rule can
-be measured: build a kernel with the series and one without the rule, and compare them.
+One more patch at the end of the series puts "return VALUE;" before all that each function does. So a rule, or
+several together, can be measured: build a kernel with the series and one without them, and compare the two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import difflib
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sctpkernel.bases import find_base, reference_base
@@ -21,8 +21,8 @@ from sctpkernel.hooks import definitions
 from sctpkernel.series import PATCHES, Patch, load_series
 from sctpkernel.source import apply_patch, copy_touched, touched_files, unpacked
 
-NAME = "9999-sctp-leave-out-a-rule.patch"
-_RULE = re.compile(r"([^\s:]+):(\w+)")
+NAME = "9999-sctp-leave-out-rules.patch"
+_RULE = re.compile(r"([^\s:]+):(\w+)(?:=(.*))?")
 
 
 def returning(text: str, function: str, value: str) -> str:
@@ -33,46 +33,65 @@ def returning(text: str, function: str, value: str) -> str:
     return text.replace(body, f"{first}{brace}\t{answer}\n\n{rest}", 1) if brace else text
 
 
-def patch_text(file: str, old: str, new: str, base: str) -> str:
-    """A patch of the stored form that makes OLD into NEW."""
-    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), f"a/{file}", f"b/{file}")
+def patch_text(changed: Mapping[str, tuple[str, str]], base: str) -> str:
+    """A patch of the stored form; CHANGED: file -> its text before and after."""
+    diffs = [
+        f"diff --git a/{file} b/{file}\n"
+        + "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), f"a/{file}", f"b/{file}"))
+        for file, (old, new) in changed.items()
+    ]
     return (
         "From: sctp-multipath developers <sctp-multipath@example.org>\n"
         "Date: Thu, 1 Jan 1970 00:00:00 +0000\n"
-        "Subject: sctp: leave out a rule\n\n"
-        f"Forwarded: not-needed\nBases: {base}\n---\ndiff --git a/{file} b/{file}\n{''.join(lines)}"
+        "Subject: sctp: leave out rules\n\n"
+        f"Forwarded: not-needed\nBases: {base}\n---\n{''.join(diffs)}"
     )
 
 
-def tip(base: str, file: str) -> str:
-    """A file with the whole series of a base."""
+def tips(base: str, files: Sequence[str]) -> dict[str, str]:
+    """Files with the whole series of a base: name -> text."""
     patches: Sequence[Patch] = load_series(base)
-    if file not in touched_files(patches):
-        raise Problem(f"{file}: no patch of series-{base} touches it; expected a file of net/sctp or include")
+    touched = touched_files(patches)
+    for file in files:
+        if file not in touched:
+            raise Problem(
+                f"{file}: no patch of series-{base} touches it; expected a file of net/sctp or include"
+            )
     source = unpacked(find_base(base))
     with tempfile.TemporaryDirectory(prefix="without-") as scratch:
         copy_touched(source, patches, Path(scratch))
         for patch in patches:
             apply_patch(Path(scratch), patch, source.name)
-        return Path(scratch, file).read_text(encoding="utf-8")
+        return {file: Path(scratch, file).read_text(encoding="utf-8") for file in files}
 
 
-def write(base: str, rule: str, value: str, out: Path) -> None:
-    """Make OUT a copy of patches/ whose series of this base lacks a rule, FILE:FUNCTION."""
+def parts(rule: str) -> tuple[str, str, str]:
+    """(file, function, value) of FILE:FUNCTION[=VALUE]."""
     match = _RULE.fullmatch(rule)
     if not match:
-        raise Problem(f"{rule}: expected FILE:FUNCTION, such as net/sctp/multipath/sched.c:sctp_mp_gathers")
-    file, function = match.groups()
-    old = tip(base, file)
-    new = returning(old, function, value)
-    if new == old:
-        raise Problem(f"{rule}: {file} has no function {function}; look it up in the tree of the series")
+        raise Problem(
+            f"{rule}: expected FILE:FUNCTION[=VALUE], such as net/sctp/multipath/ahead.c:sctp_mp_ahead=false"
+        )
+    return match[1], match[2], match[3] or ""
+
+
+def write(base: str, rules: Sequence[str], out: Path) -> None:
+    """Make OUT a copy of patches/ whose series of this base lacks the rules, each FILE:FUNCTION[=VALUE]."""
+    wanted = [parts(rule) for rule in rules]
+    before = tips(base, [file for file, _, _ in wanted])
+    after = dict(before)
+    for file, function, value in wanted:
+        new = returning(after[file], function, value)
+        if new == after[file]:
+            raise Problem(f"{file}:{function}: no such function; look it up in the tree of the series")
+        after[file] = new
     if out.exists():
         if not (out / f"series-{base}").is_file():
             raise Problem(f"{out}: exists and is no copy of patches/; name another folder", FAILED)
         shutil.rmtree(out)
     shutil.copytree(PATCHES, out)
-    (out / "common" / NAME).write_text(patch_text(file, old, new, base), encoding="utf-8")
+    text = patch_text({file: (before[file], after[file]) for file in before}, base)
+    (out / "common" / NAME).write_text(text, encoding="utf-8")
     with (out / f"series-{base}").open("a", encoding="utf-8") as series:
         series.write(f"{NAME}\n")
 
@@ -80,14 +99,14 @@ def write(base: str, rule: str, value: str, out: Path) -> None:
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(prog="tools/patch/without", description=__doc__)
-    parser.add_argument("rule", metavar="FILE:FUNCTION")
-    parser.add_argument("value", nargs="?", default="", help="what it returns; none for a void function")
+    rules = parser.add_argument("rules", metavar="FILE:FUNCTION[=VALUE]", nargs="+")
+    rules.help = "VALUE: what the function returns; none for a void one"
     parser.add_argument("--base", help="see patches/bases.toml (default: the reference)")
     parser.add_argument("--out", type=Path, required=True, help="the copy; an earlier one is replaced")
     options = parser.parse_args()
     base = options.base or reference_base()
     find_base(base)
-    write(base, options.rule, options.value, options.out)
+    write(base, options.rules, options.out)
     print(options.out)
     return 0
 

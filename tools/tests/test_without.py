@@ -42,17 +42,28 @@ def test_a_function_that_is_not_there() -> None:
 
 
 def test_the_patch_has_the_stored_form() -> None:
-    text = without.patch_text("net/sctp/a.c", FILE, without.returning(FILE, "may", "false"), "6.12")
+    changed = {
+        "net/sctp/a.c": (FILE, without.returning(FILE, "may", "false")),
+        "net/sctp/b.c": (FILE, without.returning(FILE, "other", "true")),
+    }
+    text = without.patch_text(changed, "6.12")
     assert not faults(text, Path("a.patch"), ["6.12"])
-    assert "+\treturn false;\n" in text
+    first, second = text.split("+++ b/net/sctp/b.c\n")
+    assert "+\treturn false;\n" in first
+    assert "+\treturn true;\n" in second
+
+
+def test_parts_of_a_rule() -> None:
+    assert without.parts("a/b.c:may=x ? 1 : y == 2") == ("a/b.c", "may", "x ? 1 : y == 2")
+    assert without.parts("a/b.c:may") == ("a/b.c", "may", "")
 
 
 @pytest.mark.parametrize("rule", ["may", "a.c:may:1", ":may", "a b.c:may"])
 def test_what_is_no_rule(rule: str, tmp_path: Path) -> None:
     with pytest.raises(Problem, match="expected FILE:FUNCTION"):
-        without.write("6.12", rule, "", tmp_path / "out")
+        without.write("6.12", [rule], tmp_path / "out")
 
 
 def test_a_file_that_no_patch_touches(tmp_path: Path) -> None:
     with pytest.raises(Problem, match=r"net/sctp/none.c: no patch of series-6.12 touches it"):
-        without.write("6.12", "net/sctp/none.c:may", "", tmp_path / "out")
+        without.write("6.12", ["net/sctp/none.c:may=1"], tmp_path / "out")

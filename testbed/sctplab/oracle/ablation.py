@@ -6,11 +6,12 @@ testbed/ablation.toml:
 [rules.runs]
 title = "runs: a full window waits for an eighth of room"   # of its row
 patch = "0420"                                                # where it comes from
-function = "net/sctp/multipath_sched.c:sctp_mp_sched_run"     # returns at once where the rule is left out,
+function = "net/sctp/multipath/sched.c:sctp_mp_sched_run"     # returns at once where the rule is left out,
 returns = "0"                                                 # this; "" for a void function
 
 A rule's worth in a cell is the metric with it over that without it, turned round where less is better: 1.03
-is three per cent gained. It stays if the median is MEDIAN or one cell is CELL at least (see KEEPS).
+is three per cent gained. It stays if the median is MEDIAN or one cell is CELL at least (see KEEPS). Rules may
+be worth more together than one by one, where one does the work of the other: --together leaves out several.
 """
 
 from __future__ import annotations
@@ -48,13 +49,18 @@ class Rule:
     function: str = field(metadata=text(r"\S+:\w+", "FILE:FUNCTION"))
     returns: str = field(default="", metadata=text(r".*", "an expression of C"))
 
+    @property
+    def word(self) -> str:
+        """As tools/patch/without takes it."""
+        return f"{self.function}={self.returns}" if self.returns else self.function
+
 
 @dataclass(frozen=True)
 class Row:
-    """A rule's worth by one metric."""
+    """The worth of a rule, or of several together, by one metric. PATCH: of its Rule."""
 
     name: str
-    rule: Rule
+    patch: str
     metric: str
     worths: tuple[tuple[float, str], ...]  # of each cell, with its name; ascending
 
@@ -71,7 +77,7 @@ class Row:
         """As HEAD names them."""
         (least, lost), (most, gained) = self.worths[0], self.worths[-1]
         numbers = (str(len(self.worths)), f"{self.median:.3f}", f"{most:.3f}", gained, f"{least:.3f}", lost)
-        return (self.name, self.rule.patch, self.metric, *numbers, "yes" if self.keeps else "no")
+        return (self.name, self.patch, self.metric, *numbers, "yes" if self.keeps else "no")
 
 
 def read(file: Path = FILE) -> dict[str, Rule]:
@@ -83,22 +89,30 @@ def read(file: Path = FILE) -> dict[str, Rule]:
     return {name: build(Rule, one, at.inside(f"rules.{name}")) for name, one in found.items()}
 
 
-def chosen(rules: dict[str, Rule], only: Sequence[str]) -> dict[str, Rule]:
-    """Those of ONLY, all for none."""
-    for name in only:
+def chosen(rules: dict[str, Rule], option: str, names: Sequence[str]) -> dict[str, Rule]:
+    """Those that OPTION names, all for none."""
+    for name in names:
         if name not in rules:
             known = list(rules)
-            raise LabError(f"--only {name}: expected one of {', '.join(known)}; {nearest(name, known)}")
-    return {name: rule for name, rule in rules.items() if not only or name in only}
+            raise LabError(f"{option} {name}: expected one of {', '.join(known)}; {nearest(name, known)}")
+    return {name: rule for name, rule in rules.items() if not names or name in names}
 
 
-def rows(name: str, rule: Rule, whole: Sequence[Run], without: Sequence[Run]) -> Iterator[Row]:
+def groups(rules: dict[str, Rule], only: Sequence[str], together: Sequence[str]) -> dict[str, list[Rule]]:
+    """The rules that each series lacks, by a name: one after the other, or several TOGETHER."""
+    if together:
+        found = chosen(rules, "--together", together)
+        return {"+".join(found): list(found.values())}
+    return {name: [rule] for name, rule in chosen(rules, "--only", only).items()}
+
+
+def rows(name: str, patch: str, whole: Sequence[Run], without: Sequence[Run]) -> Iterator[Row]:
     """One for each metric that some cell has with the rule and without."""
     found = changes(without, whole)
     for metric in METRICS:
         worths = sorted((one.gain, one.name) for one in found.get(metric, []) if one.ratio)
         if worths:
-            yield Row(name, rule, metric, tuple(worths))
+            yield Row(name, patch, metric, tuple(worths))
 
 
 def failed(name: str, whole: Sequence[Run], without: Sequence[Run]) -> list[str]:
@@ -107,18 +121,20 @@ def failed(name: str, whole: Sequence[Run], without: Sequence[Run]) -> list[str]
     return [f"{name}: {bad[0]} runs not ok with it, {bad[1]} without"] if any(bad) else []
 
 
-def measure(asked: Asked, rules: dict[str, Rule], say: Callable[[str], None]) -> list[Row]:
-    """Build, run, compare, one rule after the other; what was finished in an earlier call stays."""
-    specs = specs_of(asked.manifest)
+def measure(
+    asked: Asked, left_out: dict[str, list[Rule]], seeds: int, say: Callable[[str], None]
+) -> list[Row]:
+    """Build, run, compare, one series after the other; what was finished in an earlier call stays."""
+    specs = specs_of(asked.manifest, seeds)
     whole = run_set(series(str(ROOT / "patches"), asked.out), specs, asked)
     found: list[Row] = []
-    for name, rule in rules.items():
+    for name, rules in left_out.items():
         out = asked.out / "patches" / name
         out.parent.mkdir(parents=True, exist_ok=True)
-        words = [rule.function, *([rule.returns] if rule.returns else []), "--out", str(out)]
+        words = [*(rule.word for rule in rules), "--out", str(out)]
         last_line([str(WITHOUT), *words], f"tools/patch/without {' '.join(words)}")
         without = run_set(series(str(out), asked.out), specs, asked)
-        made = list(rows(name, rule, whole, without))
+        made = list(rows(name, ", ".join(dict.fromkeys(rule.patch for rule in rules)), whole, without))
         found += made
         for line in [*(", ".join(row.words()) for row in made), *failed(name, whole, without)]:
             say(line)

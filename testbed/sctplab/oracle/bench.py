@@ -6,7 +6,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -43,8 +43,8 @@ class Asked:
     pairs: int = PAIRS
 
 
-def specs_of(name: str) -> Specs:
-    """The runs of a manifest; LabError where some are not of a plain patched kernel."""
+def specs_of(name: str, seeds: int = 1) -> Specs:
+    """The runs of a manifest, SEEDS a cell at least; LabError where one is not of a plain patched kernel."""
     file = Path(name) if name.endswith(".toml") else ROOT / "testbed" / f"{name}.toml"
     if not file.is_file():
         raise LabError(f"--set {name}: no file {file}; expected 'bench' or the path of a .toml file")
@@ -57,6 +57,8 @@ def specs_of(name: str) -> Specs:
             raise LabError(
                 f'{file}: runs.{key}: got {got}, expected kernels = ["patched"] and the plain build'
             )
+    if seeds > 1:
+        sets = {key: replace(one, repeat=max(one.repeat or 1, seeds)) for key, one in sets.items()}
     return {key: one.specs() for key, one in sets.items()}
 
 
