@@ -886,6 +886,29 @@ def a_failed_path_is_asked_five_times_a_second() -> None:
         namespace()
 
 
+def probes_behind_a_closed_window(closing: bool) -> int:
+    """HEARTBEATs to a path that failed, in five seconds, while the peer has no room for what is left."""
+    peer = Peer(failover_return="1", path_max_retrans="0")
+    done = measured(peer)
+    peer.sack(0, done, window=0)
+    peer.say(2)
+    expect(paths(peer.messages(RTT_S)), [0])
+    if closing:
+        peer.sock.shutdown(socket.SHUT_WR)
+    peer.silent = {0}
+    expect(paths(peer.messages(T3_S)), [1])
+    peer.sack(1, done, window=0)
+    return len(heartbeats(peer.listen(5), 0))
+
+
+def a_shutdown_behind_a_closed_window_is_not_put_off_by_probes() -> None:
+    """Only the back-off of T3-rtx and Association.Max.Retrans end it; an answer to a probe would undo that."""
+    left_open = probes_behind_a_closed_window(closing=False)
+    namespace()
+    closing = probes_behind_a_closed_window(closing=True)
+    assert left_open > 15 and closing <= 1, (left_open, closing)
+
+
 def frequent_probes_count_as_heartbeats_do() -> None:
     limits = {"path_max_retrans": "0", "association_max_retrans": str(LIMIT), "rto_max": "1000"}
     peer = Peer(failover_return="1", hb_interval=str(HB_INTERVAL_S * 1000), **limits)
@@ -1336,6 +1359,7 @@ CASES: list[Callable[[], None]] = [
     a_path_that_a_router_calls_unreachable_is_left_and_asked,
     a_router_that_does_not_know_the_tag_is_not_believed,
     a_failed_path_is_asked_five_times_a_second,
+    a_shutdown_behind_a_closed_window_is_not_put_off_by_probes,
     frequent_probes_count_as_heartbeats_do,
     one_probe_in_a_heartbeat_interval_counts,
     *control.CASES,
