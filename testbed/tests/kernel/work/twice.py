@@ -199,12 +199,14 @@ def what_is_lost_twice_is_copied_once_more_when_a_later_copy_is_answered() -> No
         expect(sorted(paths(peer.messages(soon_s))), BOTH)
     peer.sack(0, 0, (2, 2))
     expect(peer.messages(soon_s), [])
+    peer.listen(1.25 * RTT_S)  # as long as the original and the copy may take
     peer.sack(1, 0, (2, 3))
     expect([(one.path, peer.number(one)) for one in peer.messages(soon_s)], [(1, 1)])
     peer.sack(1, 0, (2, 3))  # that copy may be on its way
     expect(peer.messages(soon_s), [])
     peer.say(1, SMALL)
     expect(sorted((one.path, peer.number(one)) for one in peer.messages(soon_s)), [(0, 4), (1, 4)])
+    peer.listen(1.25 * RTT_S)
     peer.sack(1, 0, (2, 4))  # and now it is not
     expect([(one.path, peer.number(one)) for one in peer.messages(soon_s)], [(1, 1)])
 
