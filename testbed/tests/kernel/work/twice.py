@@ -217,6 +217,7 @@ def a_heartbeat_measures_a_path_that_carries_what_goes_twice() -> None:
     for number in range(1, 26):
         sent(peer)
         peer.sack(0, number)
+        peer.sack(1, number, twice=(number,))
         asked += [one.path for one in peer.listen(1) if one.chunk.kind == HEARTBEAT]
     expect(asked.count(0), 3)
 
