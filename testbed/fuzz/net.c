@@ -139,6 +139,7 @@ void draw_settings(void)
 	setting_number("init_alternate", chance(50));
 	setting_number("cmt_split_fast_rtx", chance(50));
 	setting_number("cmt", chance(75));
+	setting_number("autocork", chance(50));
 	setting_number("unread_waits", chance(50));
 }
 
@@ -151,7 +152,7 @@ void wild_setting(void)
 		"reconf_enable", "ecn_enable", "intl_enable", "plpmtud_probe_interval", "multiple_fast_rtx",
 		"failover_heartbeat", "failover_suspect", "failover_link", "failover_return", "failover_useless",
 		"init_alternate", "cmt", "cmt_split_fast_rtx", "valid_cookie_life", "default_auto_asconf",
-		"redundant_bytes", "redundant_pct", "unread_waits",
+		"redundant_bytes", "redundant_pct", "autocork", "unread_waits",
 	};
 	char text[300];
 
