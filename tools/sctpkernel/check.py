@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sctpkernel import hooks
+from sctpkernel import hooks, questions
 from sctpkernel.bases import Base, find_base, load_bases, reference_base, release_warning
 from sctpkernel.callees import undefined
 from sctpkernel.errors import FAILED, Problem, run_main, warn
@@ -134,7 +134,10 @@ def quick(patches: Path = PATCHES) -> list[str]:
     if found:
         return found
     found = check_variants(patches, bases) + check_lists(patches, list(bases.values()))
-    return found or [fault for base in bases for fault in undefined(load_series(base, patches))]
+    if found:
+        return found
+    series = [load_series(base, patches) for base in bases]
+    return [fault for one in series for fault in (*undefined(one), *questions.faults(one))]
 
 
 def full(base: Base) -> list[str]:

@@ -902,7 +902,7 @@ def probes_behind_a_closed_window(closing: bool) -> int:
 
 
 def a_shutdown_behind_a_closed_window_is_not_put_off_by_probes() -> None:
-    """Only the back-off of T3-rtx and Association.Max.Retrans end it; an answer to a probe would undo that."""
+    """Only the back-off of T3-rtx and Association.Max.Retrans end it; answers to probes would undo that."""
     left_open = probes_behind_a_closed_window(closing=False)
     namespace()
     closing = probes_behind_a_closed_window(closing=True)

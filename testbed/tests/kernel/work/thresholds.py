@@ -36,7 +36,14 @@ from options import (
 ASSOCINFO, ADDR_PARAMS, ADDR_INFO, ADDR_THLDS, BINDX_ADD = 1, 9, 15, 31, 100
 FAILOVER_HEARTBEAT, DORMANT_POLICY, PATHMAXRXT_ZERO = 0x1281, 0x1282, 0x1284
 FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN, UNREAD_WAITS = 0x1285, 0x1286, 0x1289, 0x128C
-SWITCHES = ("failover_heartbeat", "failover_suspect", "failover_link", "failover_return", "unread_waits", "autocork")
+SWITCHES = (
+    "failover_heartbeat",
+    "failover_suspect",
+    "failover_link",
+    "failover_return",
+    "unread_waits",
+    "autocork",
+)
 SWITCH_OPTIONS = (FAILOVER_HEARTBEAT, FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_RETURN, UNREAD_WAITS)
 DORMANT = ["kernel", "hop", "primary", "last"]
 HB_ENABLE, PMR_ZERO = 1 << 0, 1 << 10  # flags of SCTP_PEER_ADDR_PARAMS
