@@ -25,7 +25,7 @@ STOCKS_OWN = ("association_max_retrans", "hb_interval", "path_max_retrans", "pf_
 STOCKS_OWN += ("rto_initial", "rto_max", "rto_min", "sack_timeout")
 MORE_OF_STOCK = {"max_burst": "4", "max_init_retransmits": "8", "rwnd_update_shift": "4"}  # in no profile
 MORE_OF_STOCK |= {"prsctp_enable": "1", "ps_retrans": "65535", "sndbuf_policy": "0", "rcvbuf_policy": "0"}
-MORE_OF_STOCK |= {"cookie_preserve_enable": "1"}
+MORE_OF_STOCK |= {"cookie_preserve_enable": "1", "addip_enable": "0"}
 DEFAULTS = {name: value for name, value in PROFILE.items() if name not in STOCKS_OWN}
 STOCK_DEFAULTS = dict(
     islice(({name: PROFILE[name] for name in STOCKS_OWN} | MORE_OF_STOCK).items(), len(DEFAULTS))
