@@ -39,13 +39,13 @@ def _hunks(diff: str) -> Iterable[tuple[list[str], int, int]]:
         yield lines, int(this[1]), int(this[2] or 1)
 
 
-def headers(series: Sequence[Patch]) -> dict[str, str]:
-    """Path -> text of each header that the series brings, with all of it applied."""
+def brought(series: Sequence[Patch], wanted: re.Pattern[str]) -> dict[str, str]:
+    """Path -> text of each file that the series brings and whose path is WANTED, with all of it applied."""
     texts: dict[str, list[str]] = {}
     for patch in series:
         parts = _FILE.split(patch.text)
         for path, diff in zip(parts[1::2], parts[2::2], strict=True):
-            if _OURS.fullmatch(path) and (path in texts or "\n--- /dev/null\n" in f"\n{diff}"):
+            if wanted.fullmatch(path) and (path in texts or "\n--- /dev/null\n" in f"\n{diff}"):
                 texts[path] = applied(texts.get(path, []), diff)
     return {path: "\n".join(lines) + "\n" for path, lines in texts.items() if lines}
 
@@ -54,7 +54,7 @@ def faults(series: Sequence[Patch]) -> list[str]:
     """One line for each question that takes a pointer through which it may write."""
     return [
         f"{path}: {name}: returns bool and takes a pointer that is not to const: make it so, or return void"
-        for path, text in sorted(headers(series).items())
+        for path, text in sorted(brought(series, _OURS).items())
         for name, words in _QUESTION.findall(_COMMENT.sub("", text))
         if any("*" in word and not re.search(r"\bconst\b", word) for word in words.split(","))
     ]

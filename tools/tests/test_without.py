@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
-from sctpkernel import without
+from sctpkernel import questions, without
 from sctpkernel.errors import Problem
 from sctpkernel.patchfile import faults
+from sctpkernel.paths import ROOT
+from sctpkernel.series import load_series
 
 FILE = """\
 /* May @t carry data? */
@@ -67,3 +71,10 @@ def test_what_is_no_rule(rule: str, tmp_path: Path) -> None:
 def test_a_file_that_no_patch_touches(tmp_path: Path) -> None:
     with pytest.raises(Problem, match=r"net/sctp/none.c: no patch of series-6.12 touches it"):
         without.write("6.12", ["net/sctp/none.c:may=1"], tmp_path / "out")
+
+
+def test_each_rule_that_is_measured_can_be_left_out() -> None:
+    files = questions.brought(load_series("6.12"), re.compile(r"net/sctp/multipath/.*"))
+    for rule in tomllib.loads((ROOT / "testbed" / "ablation.toml").read_text())["rules"].values():
+        file, function = rule["function"].split(":")
+        assert without.returning(files[file], function, rule.get("returns", "")) != files[file], function
