@@ -11,10 +11,13 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from sctpkernel.packaged import ensure_packaged, versions
+
 from sctplab.errors import RunError
 from sctplab.paths import ROOT, SETUP
 from sctplab.processes import last_line
-from sctplab.spec.model import WITH_USRSCTP, RunSpec
+from sctplab.spec.model import PROGRAM, WITH_USRSCTP, RunSpec
+from sctplab.spec.program import find
 
 USRSCTP_HEADER = Path("/usr/include/usrsctp.h")
 PACKAGES = {
@@ -75,7 +78,18 @@ def collect(specs: list[RunSpec]) -> Tools:
     programs = build_mpflow(uses_usrsctp(specs))
     version = last_line([str(iproute2 / "tc"), "-V"], "tc -V").split("iproute2-")[-1].split(",")[0]
     digests = {one.name: hashlib.sha256(one.read_bytes()).hexdigest()[:12] for one in programs}
-    return Tools(mpflow_path(), iproute2, {"iproute2": version, **digests})
+    return Tools(mpflow_path(), iproute2, {"iproute2": version, **digests, **packaged(specs)})
+
+
+def packaged(specs: list[RunSpec]) -> dict[str, str]:
+    """Version by name of the programs that people run, fetched where they are not there."""
+    if any(flow.run_with for spec in specs for flow in spec.flows):
+        made("tools/launch/library", "launch", "all", flags="")
+    found = {}
+    for name in sorted({flow.program or "" for spec in specs for flow in spec.flows if flow.kind == PROGRAM}):
+        packages = find(name).packages
+        found[name] = versions(ensure_packaged(packages))[packages[0]]
+    return found
 
 
 def build_mpflow(usrsctp: bool) -> list[Path]:
@@ -86,11 +100,11 @@ def build_mpflow(usrsctp: bool) -> list[Path]:
     return [mpflow_path(), *([folder / "mpflow-usrsctp"] if usrsctp else [])]
 
 
-def made(source: str, name: str, *targets: str) -> Path:
-    """build/NAME with what the Makefile in SOURCE makes, linked statically; two callers take turns."""
+def made(source: str, name: str, *targets: str, flags: str = "-static") -> Path:
+    """build/NAME with what the Makefile in SOURCE makes, linked with FLAGS; two callers take turns."""
     folder = ROOT / "build" / name
     folder.mkdir(parents=True, exist_ok=True)
-    make = ["make", "-s", "-C", str(ROOT / source), f"BUILD={folder}", "LDFLAGS=-static", *targets]
+    make = ["make", "-s", "-C", str(ROOT / source), f"BUILD={folder}", f"LDFLAGS={flags}", *targets]
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -214,6 +214,23 @@ def download(package: str, suites: Sequence[str], folder: Path) -> Path:
     return found[0]
 
 
+def download_with_needs(packages: Sequence[str], folder: Path) -> list[Path]:
+    """Fetch packages of the machine's release, and those they need that are not installed, into `folder`.
+
+    Nothing is installed; apt takes no lock, since it changes none of its own files.
+    """
+    suites = [codename(), f"{codename()}-security"]
+    words = ["install", "--download-only", "--no-install-recommends", "-y", "-oDebug::NoLocking=1"]
+    log = cache_root() / "log" / "apt.log"
+    with _apart("deb", suites, folder) as options:
+        archives = folder.absolute() / "archives"
+        (archives / "partial").mkdir(parents=True)
+        command = ["apt-get", *options, f"-oDir::Cache::Archives={archives}", *words, *packages]
+        if not _run(command, log):
+            raise Problem(f"{', '.join(packages)} cannot be fetched: {_reason(log)}", FAILED)
+    return sorted(archives.glob("*.deb"))
+
+
 def download_source(package: str, version: str, folder: Path) -> Path:
     """Fetch a source package of the machine's release into `folder`; the archive of the unchanged source."""
     _fetch(["source", "--download-only", f"{package}={version}"], "deb-src", [codename()], folder)

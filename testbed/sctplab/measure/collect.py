@@ -30,6 +30,7 @@ max_gap_s               longest time in which nothing was delivered
 wire_mbit.PATH    what left the middle towards the receiver, headers included, / transfer_s
 wire_mbit.BOTTLENECK    what left the bottleneck in that direction, all flows, / transfer_s
 
+Of a flow of kind program: see programs.py.
 Of a flow of kind sctp-striped: goodput_mbit, transfer_s and capacity_share as stripe.py says; the counts are
 of the associations until each has transferred all; what tells of single messages or of wires is absent.
 """
@@ -42,11 +43,12 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
+from sctplab.measure import programs
 from sctplab.measure.capture import Chunk
 from sctplab.plan import stripe
 from sctplab.plan.link_commands import egress
 from sctplab.plan.traffic import PORT, parts, payload_share, used_paths
-from sctplab.spec.model import BREAKING, BY_KERNEL, USRSCTP_SENDS, Bottleneck, Flow, Path, RunSpec
+from sctplab.spec.model import BREAKING, BY_KERNEL, PROGRAM, USRSCTP_SENDS, Bottleneck, Flow, Path, RunSpec
 
 SERIES_POINTS = 2000
 T3 = "SctpT3RtxExpireds"
@@ -143,6 +145,11 @@ def metrics(spec: RunSpec, result: dict[str, Any], counters: dict[str, dict[str,
     found: dict[str, float] = {}
     main = [flow for flow in spec.flows if not flow.background]
     pairs = [ends(flow, outcomes(spec, flow, result)) for flow in main]
+    if main[0].kind == PROGRAM:
+        (outcome,) = outcomes(spec, main[0], result)
+        told = events_of(outcome["receiver"], "message") or events_of(outcome["sender"], "message")
+        found = programs.metrics(spec, pairs[0], told, result, counters)
+        return {name: round(value, 9) for name, value in found.items()}
     found |= speed(spec, main[0], pairs)
     kernel_sctp = any(flow.kind in KERNEL_SENDS for flow in spec.flows)
     if kernel_sctp:

@@ -8,11 +8,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from sctplab.spec.model import BY_KERNEL, Direction, RunSpec
+from sctplab.spec.model import BY_KERNEL, PROGRAM, Direction, RunSpec
 
 FOUND = dict[str, Any]
 OURS = "rtx_policy"  # a setting that only patched kernels have
-SCTP = (*BY_KERNEL, "usrsctp-to-sctp", "sctp-to-usrsctp", "iperf3-sctp")
+SCTP = (*BY_KERNEL, "usrsctp-to-sctp", "sctp-to-usrsctp", "iperf3-sctp", PROGRAM)
 
 
 def flavour(found: FOUND) -> str:

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sctplab.paths import AGENT
+from sctplab.plan import packaged
 from sctplab.plan.link_commands import Command, address, command
 from sctplab.spec.model import (
     BY_KERNEL,
     OF_A_PATH,
+    PROGRAM,
     SEVERAL_PATHS,
     USRSCTP_RECEIVES,
     USRSCTP_SENDS,
@@ -29,7 +31,7 @@ ETHERNET = 14
 SCTP_COMMON, DATA_CHUNK = 12, 16
 TCP_WITH_TIMESTAMPS = 32
 UDP = 8
-SCTP_KINDS = (*BY_KERNEL, *WITH_USRSCTP, "iperf3-sctp")  # packets as SCTP fills them
+SCTP_KINDS = (*BY_KERNEL, *WITH_USRSCTP, "iperf3-sctp", PROGRAM)  # packets as SCTP fills them
 UDP_PORT = 9899  # of both ends where SCTP travels in UDP
 MPTCP_SUBFLOWS = 8
 TCP_CONGESTION = 13  # the socket option
@@ -46,7 +48,7 @@ LEVELS = {"socket": 1, "ip": 0, "ipv6": 41, "sctp": 132}
 SOL_SOCKET, SCTP = LEVELS["socket"], LEVELS["sctp"]
 SNDBUFFORCE, RCVBUFFORCE = 32, 33  # socket options, then SCTP's
 INITMSG, NODELAY, DELAYED_SACK = 2, 3, 16
-PYTHON = ("/usr/bin/python3", "-S", "-E", "-B")
+PYTHON = packaged.PYTHON
 
 
 @dataclass(frozen=True)
@@ -350,6 +352,20 @@ def udp(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load,
     return (made,)
 
 
+def program(flow: Flow, topology: Topology, index: int, means: Means) -> tuple[Load, ...]:
+    """A program that people run, by the agent's own drive.py at both ends."""
+    sender, receiver = flow.hosts
+    made = Load(
+        flow.name,
+        flow.start_s,
+        flow.background,
+        Process(receiver, packaged.command(flow, topology, "server"), '"event": "ready"'),
+        Process(sender, packaged.command(flow, topology, "client")),
+        steady=not packaged.polls(flow),
+    )
+    return (made,)
+
+
 KINDS: dict[str, Callable[[Flow, Topology, int, Means], tuple[Load, ...]]] = {
     "sctp": mpflow,
     "sctp-striped": mpflow,
@@ -362,6 +378,7 @@ KINDS: dict[str, Callable[[Flow, Topology, int, Means], tuple[Load, ...]]] = {
     "iperf3": iperf3,
     "iperf3-sctp": iperf3,
     "udp": udp,
+    PROGRAM: program,
 }
 
 

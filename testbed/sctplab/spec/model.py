@@ -162,8 +162,9 @@ class Topology:
 USRSCTP_SENDS, USRSCTP_RECEIVES = ("usrsctp", "usrsctp-to-sctp"), ("usrsctp", "sctp-to-usrsctp")
 WITH_USRSCTP = tuple(dict.fromkeys(USRSCTP_SENDS + USRSCTP_RECEIVES))
 BY_KERNEL = ("sctp", "sctp-striped", "sctp-acts")  # the kernel's SCTP at both ends
-KINDS = (*BY_KERNEL, *WITH_USRSCTP, "tcp", "mptcp", "iperf3", "iperf3-sctp", "udp")
-SEVERAL_PATHS = (*BY_KERNEL, *WITH_USRSCTP, "mptcp")
+PROGRAM = "program"  # one of testbed/programs
+KINDS = (*BY_KERNEL, *WITH_USRSCTP, "tcp", "mptcp", "iperf3", "iperf3-sctp", "udp", PROGRAM)
+SEVERAL_PATHS = (*BY_KERNEL, *WITH_USRSCTP, "mptcp", PROGRAM)
 RIVALS = ("sctp", *WITH_USRSCTP, "tcp", "mptcp")  # whose receivers say what arrived when they are stopped
 LASTS = ("size_mb", "messages", "duration_s", "send_at_s")  # ways to say how long a flow lasts
 # Keys of Flow that the program of sctp-acts heeds.
@@ -246,6 +247,8 @@ class Flow:
     acts: tuple[Act, ...] | None = field(default=None, metadata=tables(Act))
     many: bool | None = field(default=None, metadata=flag())
     mixed: bool | None = field(default=None, metadata=flag())
+    program: str | None = field(default=None, metadata=LABEL)
+    run_with: str | None = field(default=None, metadata=text(r"[ -~]+", "options of sctp-multipath run"))
 
     def validate(self, at: At) -> None:
         ends = [key for key in LASTS if getattr(self, key) is not None]
@@ -265,6 +268,7 @@ class Flow:
             raise at("primary").refuse(self.primary, f"no primary path for {self.kind}", "remove it")
         if self.kind == "sctp-striped":
             self.validate_striped(at)
+        self.validate_program(at)
         self.validate_acts(at)
         self.validate_cmt(at)
         self.validate_rival(at)
@@ -277,6 +281,14 @@ class Flow:
         for key, value in plain_values.items():
             if getattr(self, key) != value:
                 raise at(key).refuse(getattr(self, key), "none for sctp-striped", "remove it")
+
+    def validate_program(self, at: At) -> None:
+        if (self.program is None) == (self.kind == PROGRAM):
+            raise at("program").refuse(self.program, "a name for kind program and for no other kind")
+        if self.run_with is not None and self.kind != PROGRAM:
+            raise at("run_with").refuse(self.run_with, f"none for {self.kind}", "remove it")
+        if self.kind == PROGRAM and not (self.messages and self.interval_ms):
+            raise at("messages").refuse(self.messages, "messages and interval_ms", "add both")
 
     def validate_acts(self, at: At) -> None:
         """A program of its own, which knows a part of the keys only; see plan/traffic.py."""
