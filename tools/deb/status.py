@@ -125,6 +125,8 @@ def main() -> int:
     """The command."""
     if sys.argv[1:2] == ["doctor"]:
         return other("doctor.cli", sys.argv[2:])
+    if sys.argv[1:2] == ["run"]:
+        return other("launch.cli", sys.argv[2:])
     if sys.argv[1:2] and sys.argv[1] in ("paths", "top", "events", "exporter"):
         return other("pathview.cli", sys.argv[1:])
     parser = argparse.ArgumentParser(
@@ -132,7 +134,8 @@ def main() -> int:
         description="Show the loaded SCTP, the one on disk, the settings, and obstacles. Changes nothing. "
         "Exit code 0: multipath SCTP is loaded, or will be with the next load. "
         "sctp-multipath doctor --help: find what defeats multihoming on this host. "
-        "sctp-multipath paths --help, top, events, exporter: what each path does, and what happens to it.",
+        "sctp-multipath paths --help, top, events, exporter: what each path does, and what happens to it. "
+        "sctp-multipath run --help: a program with options of SCTP, or with SCTP in place of TCP.",
     )
     parser.add_argument("--notes", action="store_true", help="show only the obstacles")
     given = parser.parse_args()

@@ -44,6 +44,7 @@ INPUTS = (
     "tools/deb",
     "tools/doctor",
     "tools/failover",
+    "tools/launch",
     "tools/mpflow",
     "tools/pathview",
     "tools/sctpkernel/deb.py",
@@ -141,10 +142,13 @@ def copy_tools(place: Path) -> None:
         ("tools/mpflow", "mpflow"),
         ("tools/failover", "lib/failover"),
         ("tools/doctor", "lib/doctor"),
+        ("tools/launch", "lib/launch"),
+        ("tools/launch/library", "library"),
         ("tools/pathview", "lib/pathview"),
         ("sysctl", "sysctl"),
     ):
         copy_checked_in(folder, place / target)
+    shutil.rmtree(place / "lib" / "launch" / "library")  # compiled, not installed as source
     (place / "lib" / "sctpkernel").mkdir()
     for name in ("__init__.py", "errors.py"):
         shutil.copy(ROOT / "tools" / "sctpkernel" / name, place / "lib" / "sctpkernel")
