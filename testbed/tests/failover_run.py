@@ -54,7 +54,7 @@ def run_spec(values: Mapping[str, str], situation: Situation, action: str = "cut
         duration_s=CUT_S + heal_s + (LONG_S if situation.both else AFTER_S),
         message_b=SIZE_B,
         interval_ms=situation.interval_ms,
-        nodelay=True,
+        nodelay=situation.nodelay,
         message_log=True,
     )
     return small_spec(

@@ -150,21 +150,37 @@ class Association:
             return left
         return self.returns_s is not None and self.now > self.returns_s + 4 * self.primary.one_way_s
 
-    def flush(self, timeout: bool = False) -> None:
-        """Send what may be sent: lost messages first, after a timeout one packet (sctp_outq_flush)."""
+    def flush(self, timeout: bool = False, beside: Path | None = None) -> None:
+        """Send what may be sent: lost messages first, after a timeout one packet (sctp_outq_flush).
+
+        BESIDE: a HEARTBEAT leaves over it, and new messages in the same packet, as with lost ones.
+        """
         path = self.choice.retran
         if self.lost:
             self.touch(path)
         while self.lost and path.in_flight < path.cwnd:
-            self.lost = self.lost[self.packet(path, self.lost, again=True) :]
+            count = self.packet(path, self.lost, again=True)
+            self.lost = self.lost[count:]
+            beside = path if count < self.situation.per_packet else None
             if timeout:
                 break
         path = self.choice.active
-        while self.queue and not self.lost and path.in_flight < path.cwnd:
+        while (
+            self.queue
+            and not self.lost
+            and path.in_flight < path.cwnd
+            and (beside is path or self.may_leave())
+        ):
+            beside = None
             for _ in range(self.packet(path, list(itertools.islice(self.queue, self.situation.per_packet)))):
                 self.queue.popleft()
         if self.watch:
             self.watch.copy()
+
+    def may_leave(self) -> bool:
+        """Whether new messages need not wait for a SACK or for more of them: Nagle's algorithm."""
+        outstanding = any(path.flight for path in self.paths)
+        return self.situation.nodelay or not outstanding or self.situation.fills(len(self.queue))
 
     def packet(self, path: Path, candidates: list[int], again: bool = False) -> int:
         """One packet with as many of these messages as fit it and the window; returns how many."""

@@ -15,6 +15,7 @@ from failover.settings import Settings
 from failover.situation import Moment, Situation
 
 TRIALS = 31
+NAGLE_PHASES = 32  # messages that may wait for a SACK, or more
 WHEEL = 8**5  # jiffies after which the timer wheel's levels in use repeat
 
 
@@ -71,11 +72,12 @@ class Trial:
 
 
 def some_moment(situation: Situation, random: Random) -> Moment:
-    """A cut that falls anywhere between two messages, and between two SACKs."""
+    """A cut that falls anywhere between two messages, and between two SACKs: with Nagle's algorithm, among
+    the messages that wait for one.
+    """
     before = round(situation.lasted_s * 1000 / situation.interval_ms)
-    return Moment(
-        before + random.randrange(situation.sack_freq), random.random() * situation.interval_ms / 1000
-    )
+    phases = situation.sack_freq if situation.nodelay else NAGLE_PHASES
+    return Moment(before + random.randrange(phases), random.random() * situation.interval_ms / 1000)
 
 
 def trial(settings: Settings, situation: Situation, number: int, moment: Moment | None) -> Trial:
@@ -127,6 +129,12 @@ def spread(values: Iterable[float | None]) -> Range | None:
     """Of what happened, None in the trials in which it did not."""
     known = [value for value in values if value is not None]
     return Range(min(known), median_low(known), max(known)) if known else None
+
+
+def answer(found: Prediction, situation: Situation) -> Range | None:
+    """From a request to its answer: the request waits, or the answer that takes the same path, or both."""
+    wait, back_s = found.max_message_delay_s, situation.rtt_ms / 2000
+    return wait and Range(wait.low + back_s, wait.typical + back_s, 2 * wait.high)
 
 
 def predict(

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from failover.kinds import Kind
-from failover.predict import Prediction, Range
+from failover.predict import Prediction, Range, answer
 from failover.situation import Situation
 
 PLAIN_WIDTH = 160  # of a file or a pipe
@@ -52,6 +52,7 @@ def times(found: Prediction, situation: Situation) -> list[str]:
     lines = [
         f"failover          {ranged(found.failover_s)}: the first message sent after the cut arrives",
         f"longest message   {ranged(found.max_message_delay_s)}: from sending to arrival",
+        f"longest answer    {ranged(answer(found, situation))}: from request to answer, one message each",
         f"path left         {ranged(found.leaves_s)}: new messages leave over the alternate",
     ]
     if situation.heal_s is not None:

@@ -21,7 +21,7 @@ class Situation:
     """Both directions of the primary path, or of BOTH paths, are cut at time 0, silently, and healed HEAL_S
     later (None: never).
 
-    One message of SIZE_B bytes every INTERVAL_MS since LASTED_S, over a socket with SCTP_NODELAY.
+    One message of SIZE_B bytes every INTERVAL_MS since LASTED_S. NODELAY: over a socket with SCTP_NODELAY.
     SACK_DELAY_MS is the peer's, 0: it acknowledges every packet. I_BIT: it heeds that (RFC 7053).
     A packet takes up to JITTER_MS more or less than half the round trip, and overtakes none.
     """
@@ -40,11 +40,17 @@ class Situation:
     mtu: int = 1500
     jitter_ms: float = 0.0
     i_bit: bool = True
+    nodelay: bool = True
 
     @property
     def first_window(self) -> int:
         """RFC 9260 7.2.1, bytes."""
         return min(4 * self.mtu, max(2 * self.mtu, 4380))
+
+    def fills(self, queued: int) -> bool:
+        """Whether so many messages are enough for Nagle's algorithm (sctp_packet_can_append_data)."""
+        first = CHUNK + (self.size_b + 3) // 4 * 4
+        return first + (queued - 1) * self.size_b > self.mtu - IP - COMMON - CHUNK - 4
 
     @property
     def per_packet(self) -> int:

@@ -51,6 +51,14 @@ OVERDUE: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "suspect-sparse-far": (SUSPECT, {"interval_ms": 1000, "rtt_ms": 200}),
     "suspect-fast": ({**FAST, **SUSPECT}, {"interval_ms": 250}),
 }
+NAGLE: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+    "defaults": ({}, {}),
+    "sparse": ({}, {"interval_ms": 50}),
+    "fast": (FAST, {}),
+    "suspect": (SUSPECT, {}),
+    "suspect-sparse": (SUSPECT, {"interval_ms": 50}),
+    "suspect-far": (SUSPECT, {"rtt_ms": 200}),
+}
 MARGIN_S = 0.002  # beside 10 %: the rate of the links, the time between two events
 
 PROBED = {**FAST, "net.sctp.failover_heartbeat": "1"}
@@ -119,6 +127,15 @@ def test_failover_without_a_timeout(
     assert got["max_message_delay_s"] == pytest.approx(
         found.max_message_delay_s.typical, rel=0.1, abs=MARGIN_S
     )
+
+
+@pytest.mark.parametrize(("values", "changes"), NAGLE.values(), ids=NAGLE.keys())
+def test_failover_with_nagle(bench: runner.Bench, values: dict[str, str], changes: dict[str, Any]) -> None:
+    """Where the cut falls among messages that wait for a SACK is not known: the range has to cover it."""
+    settings = changed(Settings(), values, "test", strict=True)
+    situation = assumed(sack_delay_ms=settings.sack_timeout, nodelay=False, **changes)
+    got = measured(bench, values, situation)["metrics"]
+    assert covered(got["max_message_delay_s"], predict(settings, situation).max_message_delay_s)
 
 
 @pytest.mark.parametrize("jitter_ms", [3, 10, 19])
