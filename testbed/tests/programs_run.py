@@ -8,16 +8,25 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+from failover.predict import Range, answer, predict
+from failover.programs import NODELAY
+from failover.settings import Settings
+from failover.situation import Situation
 from sctplab.random.scenarios import specs_named
 from sctplab.run import runner
 from sctplab.spec.model import RunSpec
+from sctplab.spec.program import find
 from sctplab.spec.scenario import Choice
+from tests.failover_run import LAB_HZ
 
 PATHS = ("10.1.2.1", "10.2.2.1")  # of the server, as the client sees them
 CUTS_S, HEALS_S = (20, 65), (40, 85)
 BY_SUSPICION_S = 0.5  # the longest wait with sysctl/10-signalling.conf
 RETURN_S = 1.0  # until a path is in use again with it
 IDLE_S = 12.0  # until a path without data is found to be cut
+LASTED_S = 10.0  # of traffic before the first cut, or so
+MARGIN_S = 0.005
 FEW = ["interval_ms=100", "messages=800"]
 
 
@@ -100,6 +109,28 @@ def tells(record: dict[str, Any]) -> None:
     assert PATHS[0] in found["path-failed"]
 
 
+def predicted(record: dict[str, Any], answers: bool) -> tuple[Settings, Situation, Range]:
+    """From the association before the cut, as failover-time --port does. ANSWERS: of request and answer."""
+    settings, situation = json.loads(record["flows"][0]["sender"]["watched"]["live"][-1])
+    as_it_was = Situation(**{**situation, "hz": LAB_HZ, "lasted_s": LASTED_S})
+    found = predict(Settings(**settings), as_it_was)
+    seconds = answer(found, as_it_was) if answers else found.max_message_delay_s
+    assert seconds
+    return Settings(**settings), as_it_was, seconds
+
+
+def foretold(name: str, record: dict[str, Any]) -> None:
+    """The prediction from the live association covers the longest wait; its facts are those known by name."""
+    one = find(name)
+    _, situation, seconds = predicted(record, bool(one.client.counts))
+    wait_s = record["metrics"]["wait_1_s"]
+    print(f"{name}: predicted {seconds.low:.3f} to {seconds.high:.3f} s, measured {wait_s:.3f} s")
+    assert situation.nodelay == NODELAY[name]
+    if not one.tells_bytes:
+        assert situation.interval_ms == pytest.approx(record["spec"]["factors"]["interval_ms"], rel=0.1)
+        assert 0.9 * seconds.low - MARGIN_S <= wait_s <= 1.1 * seconds.high + MARGIN_S
+
+
 def judge(program: str, changes: list[str], folder: Path) -> None:
     """All that must hold of PROGRAM."""
     found = records(program, changes, folder)
@@ -109,3 +140,4 @@ def judge(program: str, changes: list[str], folder: Path) -> None:
     print(f"{program}: longest wait " + ", ".join(f"{name} {wait:.3f} s" for name, wait in waits.items()))
     assert waits["signalling"] < BY_SUSPICION_S < waits["off"]
     tells(found["signalling"])
+    foretold(program, found["signalling"])

@@ -13,6 +13,7 @@ t3_timeouts             how often the T3 timer expired, both ends
 
 from __future__ import annotations
 
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -52,7 +53,7 @@ def waits(spec: RunSpec, messages: list[dict[str, Any]], start_t: float) -> dict
     delays = [one["delay_us"] / 1e6 for one in messages]
     found = {"max_message_delay_s": max(delays), "median_message_delay_s": median(delays)}
     cuts = [event.at_s for event in spec.events if event.action == "cut"]
-    for number, (begin, end) in enumerate(zip(cuts, [*cuts[1:], float("inf")], strict=True), 1):
+    for number, (begin, end) in enumerate(pairwise([*cuts, float("inf")]), 1):
         # A message sent just before a cut is lost in it, too.
         own = [one["delay_us"] / 1e6 for one in messages if begin - 1 <= one["sent"] - start_t < end - 1]
         if own:

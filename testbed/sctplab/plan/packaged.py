@@ -21,7 +21,12 @@ STATUS = ROOT / "tools" / "deb" / "status.py"
 NOTICE_PORT = 4999  # where the server is told that the client has ended
 BEGIN_S = 12.0  # from the client's start to the first message
 OWN_BEGIN_S = 3.0  # that a program which makes messages itself takes for it
-LOOK_S = 25  # after the client's start
+LOOK_S, LIVE_S = 25, 14  # after the client's start: one path is cut, both work
+LIVE = (
+    "import dataclasses, json, sys; from failover.cli import of_association, parser; "
+    "found = of_association(parser().parse_args(sys.argv[1:])); "
+    "print(json.dumps([dataclasses.asdict(one) for one in found[:2]]))"
+)
 TAIL_S = 4.0  # after the last message
 LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib")
 FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin")
@@ -71,13 +76,17 @@ def environment(program: Program, words: Words) -> dict[str, str]:
     return found | {name: words.fill(value) for name, value in program.environment.items()}
 
 
-def watchers(role: str) -> dict[str, list[str]]:
-    """The project's own commands beside the program: what happens, and what is at LOOK_S."""
+def watchers(role: str, port: int) -> dict[str, list[str]]:
+    """The project's own commands beside the program: what happens, what is at LOOK_S, and at LIVE_S what
+    failover-time takes from the association to this port.
+    """
     if role != "client":
         return {}
+    python = f"PYTHONPATH={ROOT}/tools exec {PYTHON[0]} -S -B"
+    live = ["sh", "-c", f'sleep {LIVE_S}; {python} -c "$0" --port {port}', LIVE]
     own = " ".join([*PYTHON, str(STATUS)])
     looks = {name: ["sh", "-c", f"sleep {LOOK_S}; exec {own} {name} --json"] for name in ("paths", "doctor")}
-    return {"events": [*PYTHON, str(STATUS), "events", "--json"], **looks}
+    return {"events": [*PYTHON, str(STATUS), "events", "--json"], **looks, "live": live}
 
 
 def with_options(flow: Flow, line: str) -> str:
@@ -105,7 +114,7 @@ def plan_of(flow: Flow, topology: Topology, role: str) -> dict[str, Any]:
         "counts_file": end.counts_file,
         "trouble": list(program.trouble),
         "environment": environment(program, words),
-        "watchers": watchers(role),
+        "watchers": watchers(role, program.port),
         "messages": flow.messages,
         "interval_s": flow.interval_ms / 1000,
         "begin_s": BEGIN_S,

@@ -98,6 +98,11 @@ class Program:
     trouble: tuple[str, ...] = field(default=(), metadata=check(_patterns))
     environment: dict[str, str] = field(default_factory=dict, metadata=check(_texts))
 
+    @property
+    def tells_bytes(self) -> bool:
+        """Whether it tells when something arrived, and no single messages."""
+        return "(?P<gap>" in self.server.counts + self.client.counts
+
     def validate(self, at: At) -> None:
         if not (self.server.counts or self.client.counts):
             raise at("counts").refuse("", "a regular expression at one of the ends", "see spec/program.py")

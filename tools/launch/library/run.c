@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What `sctp-multipath run` preloads: socket() sets the options that SCTPMP_RUN_OPTIONS lists on each SCTP socket,
- * and with SCTPMP_RUN_CONVERT=1 makes stream sockets of TCP SCTP's. Errors are told once, on stderr; the program
- * goes on.
+ * The library that `sctp-multipath run` preloads: socket() sets the options that SCTPMP_RUN_OPTIONS lists on each
+ * SCTP socket, and with SCTPMP_RUN_CONVERT=1 makes stream sockets of TCP SCTP's. Errors are told once, on stderr;
+ * the program goes on.
  *
  * SCTPMP_RUN_OPTIONS: NUMBER:HEX, separated by commas; the bytes of HEX are those of the option.
  */
@@ -170,7 +170,7 @@ static bool is_converted(int fd)
 	return found;
 }
 
-/* TCP's options: Nagle's algorithm is SCTP's as well, HEARTBEATs are in place of keep-alives, others mean nothing. */
+/* TCP's options: Nagle's algorithm is SCTP's as well, HEARTBEATs replace TCP_KEEP*, others mean nothing. */
 int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 {
 	if (level != IPPROTO_TCP || !is_converted(fd))
