@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from statistics import median_low
 
@@ -15,6 +15,7 @@ from failover.settings import Settings
 from failover.situation import Moment, Situation
 
 TRIALS = 31
+RTT_KNOWN_MS = 0.5
 NAGLE_PHASES = 32  # messages that may wait for a SACK, or more
 WHEEL = 8**5  # jiffies after which the timer wheel's levels in use repeat
 
@@ -80,10 +81,24 @@ def some_moment(situation: Situation, random: Random) -> Moment:
     return Moment(before + random.randrange(phases), random.random() * situation.interval_ms / 1000)
 
 
+def out_of_step(situation: Situation, random: Random) -> Situation:
+    """Round trips that are known to half a millisecond: one that is a multiple of the interval exactly would
+    have each SACK come with a message, and decide for all trials which of them wait.
+    """
+    more_ms = random.random() * RTT_KNOWN_MS
+    return replace(
+        situation,
+        rtt_ms=situation.rtt_ms + more_ms,
+        alternate_rtt_ms=situation.alternate_rtt_ms + more_ms,
+    )
+
+
 def trial(settings: Settings, situation: Situation, number: int, moment: Moment | None) -> Trial:
     """Where the cut falls between ticks, the jitter, and MOMENT unless given follow from NUMBER."""
     random = Random(number)
     moment = moment or some_moment(situation, random)
+    if not situation.nodelay:
+        situation = out_of_step(situation, random)
     clock = Clock(situation.hz, random.random(), random.randrange(WHEEL) + WHEEL)
     made = Association(settings, situation, clock, moment, random)
     before: list[tuple[Estimate, float, float, float]] = []
