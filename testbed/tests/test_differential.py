@@ -118,7 +118,7 @@ SERIES = """# head
 0010-one.patch
 # note
 0020-two.patch
-## names: b
+## races: b
 0030-three.patch
 ## cmt: c
 0040.patch

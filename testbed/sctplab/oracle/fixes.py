@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Kernels of stock and the first fixes of the series, and the fix with which something begins.
 
-The fixes are the patches of the postings "fixes" and "names", which change stock on purpose. A kernel is
+The fixes are the patches of the postings "fixes" and "races", which change stock on purpose. A kernel is
 built when one is asked for, and kept in the cache as all are.
 """
 
@@ -23,7 +23,7 @@ from sctplab.place import uml
 from sctplab.place.base import Kernel
 
 PATCHES = ROOT / "patches"
-POSTINGS = ("fixes", "names")
+POSTINGS = ("fixes", "races")
 SUBJECT = re.compile(r"^Subject: (.*(?:\n[ \t].*)*)", re.MULTILINE)
 
 
