@@ -15,23 +15,15 @@ from pathview import diag, netlink
 from pathview.model import Association, Path
 from sctpkernel.errors import Problem
 
-from failover.settings import DORMANT, Settings
+from failover.options import ASSOCINFO, NODELAY, OURS, PEER_ADDR_PARAMS, RTOINFO
+from failover.settings import DORMANT, KEYS, Settings
 from failover.situation import Situation
 
 INODE = struct.Struct("=I")
 INODE_AT = 68  # in struct inet_diag_msg
 PIDFD_GETFD = 438  # the system call
 SCTP = 132
-RTOINFO, ASSOCINFO, NODELAY, PEER_ADDR_PARAMS = 0, 1, 3, 9
-OURS = {
-    "failover_heartbeat": 0x1281,
-    "dormant_policy": 0x1282,
-    "failover_suspect": 0x1285,
-    "failover_link": 0x1286,
-    "init_alternate": 0x1287,
-    "failover_useless": 0x1288,
-    "failover_return": 0x1289,
-}
+OWN = {name: number for name, number in OURS.items() if name in KEYS}  # of those that decide a failover
 HEARTBEATS_OFF = 2
 HEADERS_B, CHUNK_B = 12, 16
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -150,7 +142,7 @@ def options(descriptor: int, identity: int) -> dict[str, int]:
         found["hb_interval"], found["path_max_retrans"] = struct.unpack_from("=132xIH", value)
         flags = struct.unpack_from("=146xI", value)[0]
         found["heartbeats"] = int(not flags & HEARTBEATS_OFF)
-    for name, number in OURS.items():
+    for name, number in OWN.items():
         if value := option(descriptor, number, struct.pack("=iI", identity, 0)):
             found[name] = struct.unpack("=4xI", value)[0]
     return found
@@ -218,7 +210,7 @@ def settings_of(live: Live, host: Settings) -> Settings:
         "pf_retrans": path.pf_limit,
         "association_max_retrans": live.association.error_limit,
     }
-    for name in ("rto_initial", "rto_min", "rto_max", "hb_interval", *OURS):
+    for name in ("rto_initial", "rto_min", "rto_max", "hb_interval", *OWN):
         if name in live.options:
             values[name] = live.options[name]
     if isinstance(number := values.get("dormant_policy"), int):

@@ -96,17 +96,26 @@ def assignment(text: str, source: str) -> tuple[str, str]:
     return name.strip().replace("/", "."), " ".join(value.split())
 
 
-def profile(path: Path) -> dict[str, str]:
-    """All settings of a file in sysctl.d form, in its order; of one said twice the last counts."""
+def lines_of(path: Path) -> dict[str, tuple[int, str]]:
+    """Setting -> its line and value of a file in sysctl.d form, in its order; of one said twice the last
+    counts.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise Problem(f"{path}: cannot be read: {reason}") from None
-    said = [(number, line.strip()) for number, line in enumerate(lines, 1)]
-    return dict(
-        assignment(line, f"{path}: line {number}") for number, line in said if line and line[0] not in "#;"
-    )
+    found = {}
+    for number, line in enumerate(lines, 1):
+        if line.strip() and line.strip()[0] not in "#;":
+            name, value = assignment(line, f"{path}: line {number}")
+            found[name] = number, value
+    return found
+
+
+def profile(path: Path) -> dict[str, str]:
+    """The values of all settings of such a file."""
+    return {name: value for name, (_, value) in lines_of(path).items()}
 
 
 def from_profile(path: Path, old: Settings) -> Settings:

@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from launch.options import OURS, PREFIX, Option, Refused, future, nodelay, of_settings
+from failover.options import OURS
+from failover.settings import PREFIX, PROC, lines_of
+from sctpkernel.errors import Problem
+
+from launch.options import Option, Refused, future, nodelay, of_settings
 from launch.program import obstacle
 
 NAME = "sctp-multipath run"
@@ -20,7 +24,6 @@ CHECKOUT = (TOP / "tools" / "launch").is_dir()
 LIBRARY_NAME = "libsctp-multipath-run.so"
 LIBRARY = (TOP / "build" / "launch" if CHECKOUT else Path("/usr/lib/sctp-multipath")) / LIBRARY_NAME
 PROFILES = TOP / "sysctl"
-PROC = Path("/proc/sys/net/sctp")
 NOT_FOUND, REFUSED, USAGE = 127, 126, 2
 DESCRIPTION = (
     "Run an unchanged program with options of SCTP on each SCTP socket that it opens, or with SCTP in place "
@@ -50,20 +53,17 @@ def parser() -> Parser:
 def settings_of(name: str) -> dict[str, str]:
     """The settings of a profile; raises Refused."""
     file = Path(name) if "/" in name else PROFILES / f"{name.removesuffix('.conf')}.conf"
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    if not file.is_file():
         known = ", ".join(sorted(path.stem for path in PROFILES.glob("*.conf"))) or "a file"
-        raise Refused(f"--profile: got {name!r}, expected one of {known}, or a path with a slash") from error
-    found = {}
-    for number, line in enumerate(lines, 1):
-        key, equals, value = line.partition("=")
-        if not line.strip() or line.strip()[0] in "#;":
-            continue
-        if not equals or not key.strip().startswith(PREFIX):
-            raise Refused(f"{file}: line {number}: got {line.strip()!r}, expected {PREFIX}NAME = VALUE")
-        found[key.strip()] = value.strip()
-    return found
+        raise Refused(f"--profile: got {name!r}, expected one of {known}, or a path with a slash")
+    try:
+        lines = lines_of(file)
+    except Problem as error:
+        raise Refused(str(error)) from error
+    for key, (number, value) in lines.items():
+        if not key.startswith(PREFIX):
+            raise Refused(f"{file}: line {number}: got '{key} = {value}', expected {PREFIX}NAME = VALUE")
+    return {key: value for key, (_, value) in lines.items()}
 
 
 def options_of(given: argparse.Namespace, proc: Path = PROC) -> tuple[list[Option], list[str]]:

@@ -7,34 +7,27 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-PREFIX = "net.sctp."
-RTOINFO, ASSOCINFO, NODELAY, PEER_ADDR_PARAMS, DELAYED_SACK, PEER_ADDR_THLDS = 0, 1, 3, 9, 16, 31
+from failover.options import (
+    ASSOCINFO,
+    DELAYED_SACK,
+    NODELAY,
+    OURS,
+    PATHMAXRXT_ZERO,
+    PEER_ADDR_PARAMS,
+    PEER_ADDR_THLDS,
+    RTOINFO,
+)
+from failover.settings import DORMANT, PREFIX
+
 HEARTBEATS_ON, PATHMAXRXT_ZERO_MEANT = 1, 1 << 10  # flags of SCTP_PEER_ADDR_PARAMS
-CMT_ON_OFF, CMT_USE_DAC, CMT_SCHEDULER, PATHMAXRXT_ZERO = 0x1200, 0x1201, 0x1283, 0x1284
 WORDS = {
     "rtx_policy": (
         *("kernel", "same", "alternate", "fr-same-rto-alt"),
         *("ssthresh", "cwnd", "asap", "lossrate"),
     ),
-    "dormant_policy": ("kernel", "hop", "primary", "last"),
+    "dormant_policy": DORMANT,
     "cmt_scheduler": ("round-robin", "primary-first", "lowest-rtt", "redundant"),
     "cmt_sack": ("standard", "delayed", "per-path"),
-}
-OURS = {  # options of the series with struct sctp_assoc_value
-    "rtx_policy": 0x1280,
-    "failover_heartbeat": 0x1281,
-    "dormant_policy": 0x1282,
-    "cmt_scheduler": CMT_SCHEDULER,
-    "failover_suspect": 0x1285,
-    "failover_link": 0x1286,
-    "init_alternate": 0x1287,
-    "failover_useless": 0x1288,
-    "failover_return": 0x1289,
-    "redundant_bytes": 0x128A,
-    "redundant_pct": 0x128B,
-    "unread_waits": 0x128C,
-    "cmt": CMT_ON_OFF,
-    "cmt_sack": CMT_USE_DAC,
 }
 
 
