@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from sctpkernel.paths import cache_root
-from sctplab.paths import ROOT
+from sctplab.paths import MODULES, ROOT
 from sctplab.place import qemu
 from sctplab.programs import build_mpflow, mpflow_path
 from sctplab.spec import scenario
@@ -60,7 +60,7 @@ def in_namespaces(folder: Path, out: Path) -> None:
         qemu.put_module(vm)
         bring_laboratory(vm, folder)
         words = [sys.executable, "-m", "sctplab", "run", SCENARIO, "--place", "netns", "--out", "/root/out"]
-        where = f"SCTPMP_CACHE={shlex.quote(str(cache_root()))} PYTHONPATH={ROOT}/testbed"
+        where = f"SCTPMP_CACHE={shlex.quote(str(cache_root()))} PYTHONPATH={MODULES}"
         vm.need(f"cd {ROOT} && {where} {shlex.join(words)}", LAB_S)
         vm.get(["/root/out/records"], out)
 

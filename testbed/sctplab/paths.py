@@ -7,3 +7,4 @@ ROOT = Path(__file__).resolve().parents[2]
 AGENT = ROOT / "testbed" / "agent"
 SCENARIOS = ROOT / "testbed" / "scenarios"
 SETUP = ROOT / "tools" / "setup"
+MODULES = f"{ROOT / 'testbed'}:{ROOT / 'tools'}"  # PYTHONPATH of the laboratory, as testbed/lab sets it

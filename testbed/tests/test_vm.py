@@ -4,6 +4,7 @@
 import lzma
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,8 +14,10 @@ from unittest.mock import Mock
 
 import pytest
 from sctplab.errors import LabError
-from sctplab.place import qemu
+from sctplab.place import qemu, remote
+from sctplab.place.base import Place
 from sctplab.plan.link_commands import namespaces
+from sctplab.programs import Tools
 from sctplab.spec import scenario
 from sctplab.spec.model import RunSpec
 from sctplab.vm import limits, machine, running
@@ -287,3 +290,14 @@ def test_a_restart_is_not_made_again_for_ever_nor_where_qemu_has_ended_by_itself
     with running.running([ALONE], tmp_path) as vms, pytest.raises(running.FailedStart, match=why):
         vms["one"].restart()
     assert (tmp_path / "starts").read_text().strip() == str(starts)
+
+
+@pytest.mark.parametrize("place", [qemu.Qemu(), remote.Remote()], ids=["qemu", "remote"])
+def test_what_conducts_a_run_can_be_imported(place: Place, tmp_path: Path) -> None:
+    """In the environment that the place gives it, which is not that of testbed/lab."""
+    place.folder = tmp_path
+    words = place.command(spec(), False, "", "FOLDER")
+    module = words[words.index("FOLDER") - 1]
+    environment = place.environment(Tools(Path(), Path(), {}), tmp_path)
+    done = subprocess.run([sys.executable, "-c", f"import {module}"], env=environment, cwd=tmp_path)
+    assert module.startswith("sctplab.") and done.returncode == 0

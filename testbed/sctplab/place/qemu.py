@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sctplab.errors import LabError
-from sctplab.paths import ROOT
+from sctplab.paths import MODULES, ROOT
 from sctplab.place.base import Kernel
 from sctplab.place.uml import BUILD
 from sctplab.plan import capabilities
@@ -106,12 +106,12 @@ class Qemu:
 
     def command(self, spec: RunSpec, steady: bool, linux: str, folder: str) -> list[str]:
         consoles = " ".join(str(self.folder / f"{host}.console") for host in HOSTS)
-        conduct = (sys.executable, "-m", "sctplab.conduct", folder)
+        conduct = (sys.executable, "-m", "sctplab.remote.conduct", folder)
         words = f"""said=$("$@" 2>&1); code=$?; tail -n 100 {consoles}; printf '%s\\n' "$said"; exit $code"""
         return ["sh", "-c", words, "sh", *conduct]
 
     def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(ROOT / "testbed")}
+        return {**os.environ, "PYTHONPATH": MODULES}
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sctplab.errors import LabError
-from sctplab.paths import AGENT
+from sctplab.paths import MODULES
 from sctplab.place.base import Kernel
 from sctplab.plan import capabilities, placement
 from sctplab.plan.link_commands import REDIRECT, Command, command, ends, middle, subnet
@@ -83,7 +83,7 @@ class Remote:
         return ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "sctplab.remote.conduct", folder]
 
     def environment(self, tools: Tools, folder: Path) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(AGENT.parent)}
+        return {**os.environ, "PYTHONPATH": MODULES}
 
 
 def measures(one: Command) -> bool:
