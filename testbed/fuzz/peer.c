@@ -225,6 +225,18 @@ static void opened(void)
 	shared->established = true;
 }
 
+/* Is DATA passed over, since this peer answers only something else? */
+static bool passes_over(uint32_t tsn, int path)
+{
+	uint32_t *sent = &peer.sent[tsn % SEEN];
+	bool first = *sent != tsn + 1;
+
+	if (shared->behave)
+		return false;
+	*sent = tsn + 1;
+	return (shared->answers == COPIES && first) || (shared->answers == HEARTBEATS && path < PATHS - 1);
+}
+
 static void take_data(const uint8_t *body, size_t length, size_t header, int path)
 {
 	uint32_t tsn = get32(body);
@@ -253,7 +265,7 @@ static void take_heartbeat(const uint8_t *body, size_t length)
 		memcpy(peer.heartbeats[i], body, length);
 		peer.heartbeat_length[i] = length;
 	}
-	if (shared->behave || chance(70))
+	if (shared->behave || shared->answers || chance(70))
 		echo(HEARTBEAT_ACK, body, length);
 }
 
@@ -301,6 +313,8 @@ static bool take_chunk(int type, int flags, const uint8_t *body, size_t length, 
 	switch (type) {
 	case 0:
 	case I_DATA:
+		if (passes_over(get32(body), path))
+			break;
 		take_data(body, length, type ? 16 : 12, path);
 		return true;
 	case INIT:
@@ -429,6 +443,11 @@ void peer_live(void)
 	peer.with_restart = chance(25);
 	for (int i = 0; i < PATHS; i++)
 		peer.lost_pct[i] = chance(50) ? 0 : below(peer.mild ? 5 : 30);
+	if (shared->answers) {
+		peer.lethal = peer.with_asconf = peer.with_restart = false;
+		peer.mild = true;
+		memset(peer.lost_pct, 0, sizeof(peer.lost_pct));
+	}
 	start = now_s();
 	while (!shared->done) {
 		double now = now_s();

@@ -14,6 +14,7 @@
 
 #define LARGEST		60000
 #define MP_TWICE	(1 << 14)	/* SCTP_MP_TWICE; the kernel's series has it */
+#define ADDR_POTENTIALLY_FAILED	6	/* SCTP_ADDR_POTENTIALLY_FAILED; the library need not have it */
 #define QUIET_S		1.0	/* until what is under way has arrived */
 #define TAIL_LIMIT_S	300.0	/* RTO.Max is 5 s: the queue's head has been tried 60 times */
 
@@ -110,13 +111,23 @@ static ssize_t send_message(size_t length, uint32_t stream, int flags, uint32_t 
 	return sendmsg(sock, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* A notification: does a path fail, or work again? */
+static bool changes_path(const struct sctp_paddr_change *told, size_t length)
+{
+	return length >= sizeof(*told) && told->spc_type == SCTP_PEER_ADDR_CHANGE &&
+	       (told->spc_state == SCTP_ADDR_AVAILABLE || told->spc_state == SCTP_ADDR_UNREACHABLE ||
+		told->spc_state == ADDR_POTENTIALLY_FAILED);
+}
+
 /* Read whatever there is. False: the association is over. */
 static bool drain(void)
 {
-	static char in[LARGEST];
+	static _Alignas(struct sctp_paddr_change) char in[LARGEST];
 
 	for (int i = 0; i < 50; i++) {
-		ssize_t got = recv(sock, in, sizeof(in), MSG_DONTWAIT);
+		struct iovec part = { in, sizeof(in) };
+		struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+		ssize_t got = recvmsg(sock, &message, MSG_DONTWAIT);
 
 		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
 			lost_by = got ? errno : 0;
@@ -124,6 +135,7 @@ static bool drain(void)
 		}
 		if (got < 0)
 			break;
+		shared->changes += message.msg_flags & MSG_NOTIFICATION && changes_path((void *)in, (size_t)got);
 	}
 	return true;
 }

@@ -15,17 +15,29 @@
 #include "watch.h"
 #include "wire.h"
 
+/* Changes of the state of a path while a peer is hostile, ten seconds at most: a path that has failed fails again after
+ * a wait that doubles, and the first is some milliseconds.
+ */
+#define CHANGES	24
+
 struct shared *shared;
 
 static void draw_shape(void)
 {
 	static const int addresses[] = { 1, 2, 3, 3, 3, 3, 3, 6, 8, 16, 64, ADDRESSES };
 
+	draw_start(6);
+	shared->answers = chance(80) ? ALL : chance(50) ? COPIES : HEARTBEATS;
 	draw_start(0);
 	shared->addresses = addresses[below(12)];
 	shared->peer_connects = chance(50) || shared->addresses > 150;
 	shared->hostile_s = 2 + below(8);
 	draw_settings();
+	if (!shared->answers)
+		return;
+	setting_number("failover_suspect", 1);
+	setting_number("pf_enable", 1);
+	setting_number("pf_expose", 2);
 }
 
 /* The peer waits in a namespace of its own until the paths are there. */
@@ -76,6 +88,10 @@ static const char *check(const char *outcome, char *failure, size_t size)
 	}
 	if (*outcome)
 		return outcome;
+	if (shared->answers && shared->changes > (uint32_t)shared->addresses * CHANGES) {
+		snprintf(failure, size, "%u changes of %d paths", shared->changes, shared->addresses);
+		return "flaps";
+	}
 	for (int i = 0; i < TAIL_MESSAGES; i++)
 		missing += !shared->tail_seen[i];
 	if (missing)

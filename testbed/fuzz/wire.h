@@ -28,6 +28,11 @@ struct shared {
 	int addresses;
 	bool peer_connects;
 	double hostile_s;
+	/* While it is hostile the peer answers all, or only the copies of DATA, or on all paths but the last only
+	 * HEARTBEATs.
+	 */
+	enum { ALL, COPIES, HEARTBEATS } answers;
+	uint32_t changes;			/* of the state of a path, as the program was told */
 };
 
 extern struct shared *shared;
@@ -62,6 +67,7 @@ struct peer {
 	uint32_t first_tsn, next_tsn, acked;	/* of ours */
 	uint32_t cum, highest, cum_told;	/* of the victim's; the highest cum that was told */
 	uint32_t seen[SEEN];			/* tsn + 1 where it has been received */
+	uint32_t sent[SEEN];			/* likewise where it came, but for COPIES was not taken */
 	uint32_t asconf_serial, victim_serial, reconf_serial;
 	uint16_t ssn[16];
 	uint8_t heartbeats[32][512];

@@ -234,13 +234,13 @@ def test_a_retransmission_asks_for_a_sack_at_once(lab: Lab) -> None:
 SACK_DELAY_S = 0.2
 
 
-def last_lost(delay_ms: float, sent_s: float, rtx_policy: str = "same") -> RunSpec:
+def last_lost(delay_ms: float, sent_s: float, rtx_policy: str = "same", for_s: float = 0.2) -> RunSpec:
     """A message every 20 ms; the last of either path, sent after SENT_S, never arrives at first."""
     return spec(
         paths(delay_ms, delay_ms, rate_mbit=RATE),
         steady(100, 20),
         {"rtx_policy": rtx_policy},
-        events=blackout(sent_s, for_s=0.2),
+        events=blackout(sent_s, for_s),
     )
 
 
@@ -259,7 +259,7 @@ def test_a_loss_at_the_very_end_waits_for_no_timeout(rtx_policy: str, lab: Lab) 
 
 def test_a_probe_whose_answer_would_come_after_the_timeout_is_not_sent(lab: Lab) -> None:
     """RTT 0.6 s, RTO.Min 1 s. T3-rtx sends all again that is outstanding on its path (RFC 9260 6.3.3 E3)."""
-    seen = lab.see(last_lost(300, sent_s=3.67))
+    seen = lab.see(last_lost(300, sent_s=3.67, for_s=0.6))
     assert seen.counter("SctpMpLossProbes") == 0
     assert {one.tsn for one in seen.again} == {one.tsn for one in seen.new if seen.seconds(one) > 3.67}
     took = {one.tsn: one.path for one in seen.new}

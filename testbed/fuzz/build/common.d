@@ -1,0 +1,2 @@
+build/common.o: common.c common.h
+common.h:

@@ -1,0 +1,4 @@
+build/hostile.o: hostile.c wire.h common.h net.h
+wire.h:
+common.h:
+net.h:

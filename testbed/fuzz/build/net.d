@@ -1,0 +1,3 @@
+build/net.o: net.c common.h net.h
+common.h:
+net.h:

@@ -1,0 +1,4 @@
+build/victim.o: victim.c wire.h common.h net.h
+wire.h:
+common.h:
+net.h:

@@ -1,0 +1,3 @@
+build/watch.o: watch.c common.h watch.h
+common.h:
+watch.h:

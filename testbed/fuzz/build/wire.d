@@ -1,0 +1,5 @@
+build/wire.o: wire.c watch.h wire.h common.h net.h
+watch.h:
+wire.h:
+common.h:
+net.h:
