@@ -9,7 +9,11 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
+from sctpkernel.errors import Problem
+
+from doctor import expected
 from doctor.facts import is_address, look, usual
 from doctor.findings import Finding, findings
 
@@ -45,13 +49,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="send echo requests between the addresses, small ones and such as fill the MTU; root only",
     )
+    parser.add_argument(
+        "--expect",
+        type=Path,
+        metavar="FILE",
+        help="peers, one on each line: a port, then the addresses that it should announce "
+        f"(default: {expected.FILE})",
+    )
     parser.add_argument("--json", action="store_true", help="a list of name, found, why, remedy")
     options = parser.parse_args(arguments)
     if bool(options.local) != bool(options.peer):
         parser.error("--local and --peer: got one of them, expected both or none")
     if options.probe and os.geteuid():
         parser.error("--probe: only root may send echo requests: use sudo, or leave it out")
-    found = findings(look(options.local, options.peer, options.probe))
+    try:
+        peers = expected.peers(options.expect)
+    except Problem as problem:
+        parser.error(str(problem))
+    found = findings(look(options.local, options.peer, options.probe, peers))
     if options.json:
         json.dump([asdict(one) for one in found], sys.stdout, indent=2)
         print()

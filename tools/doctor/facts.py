@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path as File
 from typing import Any
 
-from doctor import filters
+from doctor import expected, filters, sockets
 from doctor.host import Module, bans, environment, module_on_disk, output, point_release, text_of
 from doctor.probe import Echo, echoes
 
@@ -79,7 +79,8 @@ class Association:
     """IDENTITY: as /proc/net/sctp/assocs has it, "given" for addresses that the user gave.
 
     MAX_RETRANS: Association.Max.Retrans; RTX: chunks that were sent again; BUFFERS: of the socket, in bytes,
-    to send and to receive; HEARTBEAT: their interval in ticks. All of them are 0 if not known.
+    to send and to receive; HEARTBEAT: their interval in ticks; PORTS: ours, the peer's. All of them are 0 if
+    not known.
     """
 
     identity: str
@@ -90,6 +91,7 @@ class Association:
     rtx: int = 0
     buffers: tuple[int, int] = (0, 0)
     heartbeat: int = 0
+    ports: tuple[int, int] = (0, 0)
 
     @property
     def live(self) -> bool:
@@ -119,7 +121,9 @@ class Facts:
     CONFIGURED: (file, name without net.sctp.) of sysctl.d(5). BANS: lines of modprobe.d(5).
     INVALID, NAT, ICMP: rules of packet filters. ECHOES: only if asked for. HZ: ticks per second, 0 if not
     known. SENT: DATA chunks that left here, of all associations, without those sent again. POINT: point
-    release of the kernel. DISK: module to be loaded; LOADED: version of the loaded one.
+    release of the kernel. DISK: module to be loaded; LOADED: version of the loaded one. EXPECTED: peers of
+    sctp_expect. BALANCED: the first SCTP service of IPVS, unless that takes any packet. WAITING: (identity,
+    bytes of a message) of associations whose sockets wait to fill a packet.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -139,6 +143,9 @@ class Facts:
     point: str = ""
     disk: Module = NONE
     loaded: str = ""
+    expected: tuple[expected.Peer, ...] = ()
+    balanced: str = ""
+    waiting: tuple[tuple[str, int], ...] = ()
 
     def number(self, name: str) -> int:
         """A setting that is a number."""
@@ -233,6 +240,7 @@ def associations(assocs: str, remaddr: str) -> tuple[Association, ...]:
                 figures[6],
                 (figures[9], figures[10]),
                 figures[0],
+                (int(words[11]), int(words[12])),
             )
         )
     return tuple(found)
@@ -357,6 +365,14 @@ def sent(counters: str) -> int:
     return sum(map(int, re.findall(r"^SctpOut(?:Order|Unorder)Chunks\s+(\d+)$", counters, re.MULTILINE)))
 
 
+def balanced(proc: File) -> str:
+    """The first SCTP service in /proc/net/ip_vs, unless any packet may begin a connection there."""
+    if text_of(proc / "sys/net/ipv4/vs/sloppy_sctp") != "0":
+        return ""
+    match = re.search(r"^SCTP\s+(\S+)", text_of(proc / "net/ip_vs"), re.MULTILINE)
+    return match[1] if match else ""
+
+
 def speeds(sys_folder: File) -> dict[str, int]:
     """In Mbit/s, by interface."""
     found = {one.name: text_of(one / "speed") for one in sorted((sys_folder / "class/net").glob("*"))}
@@ -383,10 +399,14 @@ def look(
     local: Sequence[str],
     remote: Sequence[str],
     probing: bool = False,
+    peers: tuple[expected.Peer, ...] = (),
     proc: File = File("/proc"),
     sys_folder: File = File("/sys"),
 ) -> Facts:
-    """Gather the facts, of these addresses beside those of all associations. PROBING: send echo requests."""
+    """Gather the facts, of these addresses beside those of all associations.
+
+    PROBING: send echo requests. PEERS: that are expected.
+    """
     conf = proc / "sys/net/ipv4/conf"
     rp_filters = {one.name: int(text_of(one / "rp_filter") or 0) for one in sorted(conf.glob("*"))}
     settings = {one.name: text_of(one) for one in sorted((proc / "sys/net/sctp").glob("*"))}
@@ -410,5 +430,8 @@ def look(
         point=point_release(kernel.release, kernel.version),
         disk=module_on_disk(),
         loaded=text_of(sys_folder / "module/sctp/version"),
+        expected=peers,
+        balanced=balanced(proc),
+        waiting=sockets.waiting() if settings else (),
     )
     return replace(found, echoes=echoes(questions(found))) if probing else found

@@ -335,6 +335,33 @@ def one_card(facts: Facts) -> Iterator[Finding]:
             )
 
 
+def announced(facts: Facts) -> Iterator[Finding]:
+    """Peers of sctp_expect that have announced other addresses than it says."""
+    for one, peer in ((one, peer) for one in facts.associations for peer in facts.expected):
+        here = {path.address for path in one.paths}
+        if not peer.is_it(one.ports, here) or here == peer.addresses:
+            continue
+        missing, more = sorted(peer.addresses - here), sorted(here - peer.addresses)
+        told = [f"without {', '.join(missing)}"] if missing else []
+        told += [f"with {', '.join(more)}"] if more else []
+        yield Finding(
+            "unexpected-addresses",
+            f"association {one.identity}: the peer announces {len(here)} addresses, {' and '.join(told)}",
+            "a path that is missing is none to fail over to; one that is not planned may lead anywhere",
+            f"have the peer's program bind its addresses with sctp_bindx(), or correct {peer.where}",
+        )
+
+
+def nagle(facts: Facts) -> Iterator[Finding]:
+    for identity, size_b in facts.waiting:
+        yield Finding(
+            "nagle",
+            f"association {identity}: messages of about {size_b} bytes, and SCTP_NODELAY is off",
+            "a message waits until those before it are acknowledged: after a cut, for the whole failover",
+            "have the program set SCTP_NODELAY, or start it by: sctp-multipath run --nodelay",
+        )
+
+
 def states(facts: Facts) -> Iterator[Finding]:
     for one in facts.associations:
         for path in one.paths:
@@ -408,6 +435,17 @@ def translated(facts: Facts) -> Iterator[Finding]:
                 "the peer sees an address that the association does not have, and answers nothing",
                 "leave SCTP out of this rule: nft ... meta l4proto != sctp",
             )
+
+
+def balanced(facts: Facts) -> Iterator[Finding]:
+    if facts.balanced:
+        yield Finding(
+            "ipvs",
+            f"IPVS has the SCTP service {facts.balanced}, and net.ipv4.vs.sloppy_sctp is 0",
+            "a connection begins with an INIT only: after a change of directors, or over a path that IPVS "
+            "has not seen, packets are dropped",
+            "sysctl net.ipv4.vs.sloppy_sctp=1",
+        )
 
 
 def icmp_dropped(facts: Facts) -> Iterator[Finding]:
@@ -569,9 +607,12 @@ CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     strays,
     one_card,
     single,
+    announced,
     states,
+    nagle,
     tracked,
     translated,
+    balanced,
     translated_between,
     icmp_dropped,
     mtu_hole,

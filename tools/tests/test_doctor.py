@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path as File
 
 import pytest
-from doctor import cli, facts, filters, host, probe
+from doctor import cli, expected, facts, filters, host, probe, sockets
 from doctor.facts import ACTIVE, Association, Facts, Link, Path, Route
 from doctor.findings import CHECKS, Finding, findings, life_s
+from pathview import model
+from sctpkernel.errors import Problem
 
 DEFAULTS = {
     "sack_timeout": "200", "rto_min": "1000", "rto_max": "60000", "path_max_retrans": "5", "pf_enable": "1",
@@ -55,8 +57,10 @@ def test_associations_are_read() -> None:
         7,
         (1000, 2000),
         30,
+        (42, 5000),
     )
-    assert second == Association("18", LOCAL[:1], (Path("fd00::2", ACTIVE),), False, heartbeat=3000)
+    other = Path("fd00::2", ACTIVE)
+    assert second == Association("18", LOCAL[:1], (other,), False, heartbeat=3000, ports=(42101, 5000))
     assert facts.associations("", "") == ()
 
 
@@ -263,6 +267,73 @@ def test_peers_of_another_family_are_no_paths() -> None:
     assert names(replace(HEALTHY, associations=(other,))) == ["one-path"]
 
 
+def test_addresses_that_a_peer_should_announce(tmp_path: File) -> None:
+    file = tmp_path / "sctp_expect"
+    file.write_text("# peers\n2905 10.1.0.2 10.2.0.2 10.3.0.2\n2906 10.9.0.2 fd00:0::1  # another\n")
+    peers = expected.peers(file)
+    assert [one.port for one in peers] == [2905, 2906] and peers[1].addresses == {"10.9.0.2", "fd00::1"}
+    one = replace(HEALTHY.associations[0], ports=(40000, 2905))
+    found = findings(replace(HEALTHY, associations=(one,), expected=peers))
+    assert [(one.name, one.found) for one in found] == [
+        ("unexpected-addresses", "association 1: the peer announces 2 addresses, without 10.3.0.2")
+    ]
+    assert f"{file}:2" in found[0].remedy
+    for ports in ((40000, 2906), (40000, 5000)):
+        assert names(replace(HEALTHY, associations=(replace(one, ports=ports),), expected=peers)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("10.1.0.2 2905", "got '10.1.0.2', expected a port"),
+        ("70000 10.1.0.2", "got '70000', expected a port"),
+        ("2905", "got no address"),
+        ("2905 ten", "got 'ten', expected an IPv4 or IPv6 address"),
+    ],
+)
+def test_lines_that_expect_nothing(
+    line: str, complaint: str, tmp_path: File, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sctp_expect"
+    file.write_text(f"\n{line}\n")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--expect", str(file)])
+    assert ended.value.code == 2 and f"{file}:2: {complaint}" in capsys.readouterr().err
+
+
+def test_a_file_that_is_asked_for_has_to_be_there(tmp_path: File) -> None:
+    with pytest.raises(Problem, match="none: No such file"):
+        expected.peers(tmp_path / "none")
+
+
+def test_a_service_of_ipvs(tmp_path: File) -> None:
+    (tmp_path / "sys/net/ipv4/vs").mkdir(parents=True)
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net/ip_vs").write_text(
+        "IP Virtual Server version 1.2.1 (size=4096)\nProt LocalAddress:Port Scheduler Flags\n"
+        "  -> RemoteAddress:Port Forward Weight ActiveConn InActConn\nSCTP  0A010001:0B59 rr\n"
+    )
+    assert facts.balanced(tmp_path) == ""
+    for value, found in (("1", ""), ("0", "0A010001:0B59")):
+        (tmp_path / "sys/net/ipv4/vs/sloppy_sctp").write_text(f"{value}\n")
+        assert facts.balanced(tmp_path) == found
+    assert names(replace(HEALTHY, balanced="0A010001:0B59")) == ["ipvs"]
+
+
+def test_small_messages_without_nodelay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lone messages of 100 bytes; two with the option and two that fill packets are none."""
+    lone = model.Path("10.1.0.2", "active", out_packets=10, out_chunks=10, out_bytes=10 * (12 + 16 + 100))
+    bundled = replace(lone, out_packets=2)
+    found = [
+        (model.Association(number, 1, 2, "established", 1, (path,)), number)
+        for number, path in enumerate((lone, bundled, lone), start=1)
+    ]
+    monkeypatch.setattr(sockets.live, "associations", lambda: found)
+    monkeypatch.setattr(sockets.live, "options_of", lambda inode, _: {"nodelay": int(inode == 3)})
+    assert sockets.waiting() == (("1", 100),)
+    assert names(replace(HEALTHY, waiting=sockets.waiting())) == ["nagle"]
+
+
 def test_how_long_an_association_lives() -> None:
     """1 + 2 + 4 + 8 + 16 + 32 + 5 times 60."""
     assert life_s(HEALTHY) == 363
@@ -311,6 +382,6 @@ def test_json_for_programs(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     monkeypatch.setattr(cli.os, "geteuid", lambda: 0)
     monkeypatch.setattr(cli, "look", lambda *words: asked.append(words) or Facts())
     assert cli.main(["--json", "--local", "fd00:0::1", "--peer", "10.1.0.2", "--probe"]) == 1
-    assert asked == [(["fd00::1"], ["10.1.0.2"], True)]
+    assert asked == [(["fd00::1"], ["10.1.0.2"], True, ())]
     (one,) = json.loads(capsys.readouterr().out)
     assert Finding(**one).name == "not-loaded"

@@ -1108,7 +1108,7 @@ def gap_ack_blocks_may_come_in_any_order_and_overlap() -> None:
 
 def window_after(taken_back: bool) -> int:
     """Messages that are sent at once after 60 SACKs in congestion avoidance, one of which took data back."""
-    peer = Peer(window=4 * 1500, max_burst="0")
+    peer = Peer(window=4 * 1500, max_burst="0", rtx_policy="same")
     done = served(peer, measured(peer), 30)
     peer.say(60)
     sent = len(peer.messages(RTT_S))
