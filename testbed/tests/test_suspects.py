@@ -55,4 +55,5 @@ def test_a_path_with_a_hole_is_to_be_left_if_it_is_used() -> None:
     whole = drawn(suspects.HOLE)
     assert suspects.complaints(record(), record(), whole) == []
     assert suspects.complaints(record(SctpT3RtxExpireds=1), record(SctpMpSuspectsMoved=1), whole) == []
-    assert suspects.complaints(record(SctpT3RtxExpireds=1), record(), whole)
+    assert suspects.complaints(record(SctpT3RtxExpireds=1), record(SctpMpSuspects=1), whole)
+    assert suspects.complaints(record(SctpT3RtxExpireds=1), record(), whole) == []

@@ -127,9 +127,14 @@ def copied(on: dict[str, Any], whole: RunSpec) -> list[str]:
 
 
 def left(off: dict[str, Any], on: dict[str, Any]) -> list[str]:
-    """The path is left, though HEARTBEATs are answered, if a timeout shows that it carries data."""
+    """The path is left, though HEARTBEATs are answered, if it carries data.
+
+    Without the setting a timeout shows that. With it a scheduler may send nothing there, as it knows more of
+    the other path's round trips: then nothing is overdue.
+    """
     used = counter(off, "SctpT3RtxExpireds") > 0
-    never = used and not counter(on, "SctpMpSuspectsMoved")
+    overdue = counter(on, "SctpMpSuspects") + counter(on, "SctpT3RtxExpireds") > 0
+    never = used and overdue and not counter(on, "SctpMpSuspectsMoved")
     return ["the path with the hole was never left"] if never else []
 
 
