@@ -260,6 +260,15 @@ FAULTS = {
     "rare HEARTBEATs of a program": Case(
         BOOT, "", ("slow-heartbeats",), programs=talk(interval_ms=120000), after="umount /boot"
     ),
+    "a small message that waits for the one before": Case(
+        "", "", ("nagle",), programs=talk(nodelay=False), speak_s=5
+    ),
+    "an address that the peer does not announce": Case(
+        "echo 5000 10.1.0.2 10.2.0.2 10.3.0.2 >/run/expect",
+        "--expect /run/expect",
+        ("unexpected-addresses",),
+        programs=talk(),
+    ),
     "no HEARTBEATs from the start": Case("", "", ("unconfirmed",), programs=talk(interval_ms=0)),
     "path never confirmed": Case(loss("q2"), "", ("unconfirmed",), programs=talk()),
     "path failed": Case("", "", ("path-failed",), programs=talk(), between=loss("q1"), speak_s=5),
@@ -372,10 +381,10 @@ def named(cases: dict[str, Case], folder: Path) -> dict[str, list[str]]:
 
 
 def test_every_finding_has_its_fault() -> None:
-    """But for the one that a kernel with SCTP built in cannot have."""
+    """But for those that need a kernel with SCTP as a module, and one with IPVS."""
     source = (ROOT / "tools/doctor/findings.py").read_text()
     known = set(re.findall(r'Finding\(\s*"([a-z0-9-]+)"', source))
-    assert known - {name for case in FAULTS.values() for name in case.names} == {"not-loaded"}
+    assert known - {name for case in FAULTS.values() for name in case.names} == {"not-loaded", "ipvs"}
 
 
 def test_each_fault_is_named_and_nothing_else(tmp_path: Path) -> None:

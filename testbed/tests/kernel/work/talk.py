@@ -19,11 +19,11 @@ def sockaddr(address: str, port: int) -> bytes:
     return struct.pack("=HH", socket.AF_INET, socket.htons(port)) + socket.inet_aton(address) + b"\0" * 8
 
 
-def opened(bound: Sequence[str], port: int, buffers: int) -> socket.socket:
+def opened(bound: Sequence[str], port: int, buffers: int, nodelay: bool = True) -> socket.socket:
     """A socket of these addresses, none for all of the host, with buffers of this size if it is not 0."""
     family = socket.AF_INET6 if any(":" in address for address in bound) else socket.AF_INET
     one = socket.socket(family, socket.SOCK_STREAM, SCTP)
-    one.setsockopt(SCTP, NODELAY, 1)
+    one.setsockopt(SCTP, NODELAY, nodelay)
     for option in (socket.SO_SNDBUF, socket.SO_RCVBUF) if buffers else ():
         one.setsockopt(socket.SOL_SOCKET, option, buffers)
     if bound:
@@ -48,10 +48,15 @@ def heartbeats(one: socket.socket, interval_ms: int) -> None:
 
 
 def connect(
-    remote: str, bound: Sequence[str], buffers: int = 0, limit: int = 0, interval_ms: int = -1
+    remote: str,
+    bound: Sequence[str],
+    buffers: int = 0,
+    limit: int = 0,
+    interval_ms: int = -1,
+    nodelay: bool = True,
 ) -> socket.socket:
     """LIMIT: Association.Max.Retrans; INTERVAL_MS: of HEARTBEATs, -1 for the default."""
-    one = opened(bound, 0, buffers)
+    one = opened(bound, 0, buffers, nodelay)
     if limit:
         one.setsockopt(SCTP, ASSOCINFO, struct.pack("=iHHIII", 0, limit, 0, 0, 0, 0))
     if interval_ms >= 0:
