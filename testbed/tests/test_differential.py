@@ -91,6 +91,11 @@ def test_figures_that_are_worse(other: Figures, words: list[str]) -> None:
     assert oracle.worse([FLOW], [other], BOUND) == words
 
 
+def test_a_message_that_stock_never_delivers_is_not_late() -> None:
+    other = replace(FLOW, messages=FLOW.messages + 1, seconds=2 * FLOW.seconds, gap_s=9.0, delay_s=9.0)
+    assert oracle.worse([FLOW], [other], BOUND) == []
+
+
 def test_little_is_not_worse() -> None:
     """A short transfer may take a few milliseconds longer, and a message that was under way be lost."""
     short = replace(FLOW, messages=10, bytes=10_000, seconds=0.1, gap_s=0.02, delay_s=0.03)

@@ -154,7 +154,10 @@ def worse(stock: Sequence[Figures], other: Sequence[Figures], bound: Bound) -> l
 
 
 def worse_flow(stock: Figures, other: Figures, bound: Bound) -> Iterator[str]:
+    """Where stock never delivers a message, it has no time for it that could be compared."""
     lost = stock.messages - other.messages
+    if lost < 0:
+        return
     if lost > MESSAGES and lost > bound.share * stock.messages:
         yield f"{stock.name}: {other.messages} messages of {stock.messages}"
     elif later(other.seconds, stock.seconds, bound) and other.goodput_mbit < stock.goodput_mbit * (
