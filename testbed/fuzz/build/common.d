@@ -1,2 +1,0 @@
-build/common.o: common.c common.h
-common.h:

@@ -1,4 +1,0 @@
-build/hostile.o: hostile.c wire.h common.h net.h
-wire.h:
-common.h:
-net.h:

@@ -1,3 +1,0 @@
-build/net.o: net.c common.h net.h
-common.h:
-net.h:

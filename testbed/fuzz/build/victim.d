@@ -1,4 +1,0 @@
-build/victim.o: victim.c wire.h common.h net.h
-wire.h:
-common.h:
-net.h:

@@ -1,5 +1,0 @@
-build/wire.o: wire.c watch.h wire.h common.h net.h
-watch.h:
-wire.h:
-common.h:
-net.h:
