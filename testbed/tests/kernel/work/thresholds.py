@@ -48,7 +48,6 @@ SWITCH_OPTIONS = (FAILOVER_HEARTBEAT, FAILOVER_SUSPECT, FAILOVER_LINK, FAILOVER_
 DORMANT = ["kernel", "hop", "primary", "last"]
 HB_ENABLE, PMR_ZERO = 1 << 0, 1 << 10  # flags of SCTP_PEER_ADDR_PARAMS
 INACTIVE, ACTIVE = 0, 2
-ENABLE_RESET, RESET_STREAMS, MAY_RESET_STREAMS, RESET_OUTGOING = 118, 119, 1, 2
 PATHS = ("127.0.0.1", "127.0.0.2")
 
 
@@ -318,27 +317,6 @@ def two_lost_heartbeats_do() -> None:
     expect((lost >= 4, states), (True, {ACTIVE, INACTIVE}))
 
 
-def a_stream_reset_in_progress_is_no_error_of_the_path() -> None:
-    """The peer waits for data that was lost, and says so; the timeout of that data is the only one."""
-    write("reconf_enable", "1")
-    write("pf_enable", "0")  # no HEARTBEAT measures the path meanwhile
-    server, client = listening(one_to_one()), one_to_one()
-    for sock in (server, client):
-        choose(sock, MAY_RESET_STREAMS, option_name=ENABLE_RESET)
-    client.connect(server.getsockname())
-    peer = server.accept()[0]
-    client.send(b"before")
-    expect(peer.recv(100), b"before")
-    time.sleep(1)
-    expect(info(client, PATHS[0]), (ACTIVE, 1000))
-    with silence():
-        client.send(b"lost")
-    client.setsockopt(SCTP, RESET_STREAMS, struct.pack("iHH", 0, RESET_OUTGOING, 0))
-    time.sleep(5)
-    expect(peer.recv(100), b"lost")
-    expect(info(client, PATHS[0]), (ACTIVE, 2000))
-
-
 def path_max_retrans_of_stock_is_1_at_least() -> None:
     refused(errno.EINVAL, write, "path_max_retrans", "0")
     sock = one_to_one()
@@ -370,7 +348,6 @@ CASES: dict[str, list[Callable[[], None]]] = {
         one_path_that_fails_at_once_is_used_on,
         one_lost_heartbeat_does_not_take_an_idle_path,
         two_lost_heartbeats_do,
-        a_stream_reset_in_progress_is_no_error_of_the_path,
     ],
     "stock": [path_max_retrans_of_stock_is_1_at_least, settings_of_failover_are_absent_from_stock],
 }

@@ -125,13 +125,26 @@ def copies_take_room_in_the_window_of_their_path() -> None:
         for one in peer.messages(RTT_S):
             number = max(number, peer.number(one))
             peer.sack(0, number)
-        peer.sack(1, number, twice=(number,))
+        peer.sack(1, number)
     peer.messages(RTT_S)
     peer.say(8, LARGE)
     found = paths(peer.messages(HEARD_S))
     expect((found.count(0), found.count(1)), (8, CWND // LARGE))
     peer.sack(0, number + 8)
     expect(paths(sent(peer, LARGE)), BOTH)
+
+
+def copies_take_room_until_their_path_has_brought_them() -> None:
+    """The peer reports one duplicate, so that it is known to report them, and no more. None is overdue."""
+    peer = Peer(rtts_s=(8 * RTT_S, 8 * RTT_S), redundant_bytes=str(LARGE))
+    expect(paths(sent(peer, LARGE)), BOTH)
+    peer.sack(0, 1)
+    peer.sack(1, 1, twice=(1,))
+    found = []
+    for number in range(2, 12):
+        found += paths(sent(peer, LARGE))
+        peer.sack(0, number)
+    expect((found.count(0), found.count(1)), (10, CWND // LARGE))
 
 
 def a_copy_takes_no_room_when_its_chunk_is_acknowledged_though_others_are_not() -> None:
@@ -327,6 +340,7 @@ CASES: list[Callable[[], None]] = [
     a_program_asks_for_it_by_message,
     with_one_path_the_flag_means_nothing,
     copies_take_room_in_the_window_of_their_path,
+    copies_take_room_until_their_path_has_brought_them,
     a_copy_takes_no_room_when_its_chunk_is_acknowledged_though_others_are_not,
     a_copy_is_not_retransmitted,
     a_dead_path_is_found_although_the_copies_arrive,
