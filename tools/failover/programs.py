@@ -5,6 +5,7 @@ NODELAY = {
     "erlang": False,
     "freediameter": True,
     "gensio": False,
+    "go": False,
     "iperf3": False,
     "kamailio": True,
     "ncat": False,
