@@ -93,6 +93,8 @@ class Counted:
         number = int(parts["number"]) if parts.get("number") else self.count
         if parts.get("since_ms"):
             now += float(parts["since_ms"]) / 1000
+        elif parts.get("since_s"):
+            now += float(parts["since_s"])
         if parts.get("gap"):
             self.gaps = True
             wait_s = now - (self.last_t or now)

@@ -122,7 +122,7 @@ def predicted(record: dict[str, Any], answers: bool) -> tuple[Settings, Situatio
 def foretold(name: str, record: dict[str, Any]) -> None:
     """The prediction from the live association covers the longest wait; its facts are those known by name."""
     one = find(name)
-    _, situation, seconds = predicted(record, bool(one.client.counts))
+    _, situation, seconds = predicted(record, one.tells_answers)
     wait_s = record["metrics"]["wait_1_s"]
     print(f"{name}: predicted {seconds.low:.3f} to {seconds.high:.3f} s, measured {wait_s:.3f} s")
     assert situation.nodelay == NODELAY[name]

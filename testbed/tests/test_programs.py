@@ -116,6 +116,23 @@ def test_messages_are_counted_with_their_waits(capsys: pytest.CaptureFixture[str
     assert len({filling(number) for number in range(26)}) == 26
 
 
+def test_a_file_of_the_client_tells_messages_that_arrived_at_the_server() -> None:
+    one = program.find("netperfmeter")
+    found = Counted()
+    for line in (
+        "AbsTime RelTime SeqNumber\tAbsBytes AbsPackets\tRelBytes RelPackets\tDelay Jitter\n",
+        "000001 1700000017541177 2.500000 0\t100 1 0\t100 1 0\t20.021 20.021 1.251\n",
+        "000002 1700000017790047 2.750000 1\t200 2 0\t100 1 0\t218.890 -49.999 13.602\n",
+    ):
+        if matched := re.search(one.client.counts, line):
+            found.take(matched, 100.0)
+    told = found.result()
+    assert (told["received"], told["doubled"], told["last_t"]) == (2, 0, 102.75)
+    assert told["max_message_delay_s"] == pytest.approx(0.21889)
+    assert not one.tells_answers
+    assert program.find("kamailio").tells_answers
+
+
 def test_waits_belong_to_the_cut_before_them() -> None:
     one = spec()
     messages = [{"sent": 100 + t, "delay_us": d} for t, d in ((19.9, 70000), (50, 20000), (65.1, 90000))]

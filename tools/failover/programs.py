@@ -9,6 +9,7 @@ NODELAY = {
     "iperf3": False,
     "kamailio": True,
     "ncat": False,
+    "netperfmeter": False,
     "osmo-stp": True,
     "sctp_darn": False,
     "socat": False,

@@ -4,6 +4,7 @@
     packages = ["socat"]              # of Debian; the first one's version is told. Fetched, not installed
     polls = false                     # true: virtual time has to move with CPU use, too
     port = 5001                       # that the association is set up to
+    one_way = false                   # true: the client tells how long its messages took, and not answers
     trouble = ["E .* disconnect"]     # regular expressions of lines of its log that mean trouble
 
     [server]
@@ -20,8 +21,8 @@
 
 Who has `counts` tells each message: a regular expression for lines of the last command's output, with groups
 "number" and "sent" (nanoseconds) and maybe "filling", or "wait_s" or "wait_ms". counts_file: of a file in the
-working directory, read at the end; then a group "since_ms" says when, after the start of the command. A
-group "gap": each line tells that something has arrived.
+working directory, read at the end; then a group "since_ms" or "since_s" says when, after the start of the
+command. A group "gap": each line tells that something has arrived.
 
 {page} is what Documentation/programs.rst has for this end: a literal block after the comment
 
@@ -95,6 +96,7 @@ class Program:
     server: End = field(metadata=table(End))
     client: End = field(metadata=table(End))
     polls: bool = field(default=False, metadata=flag())
+    one_way: bool = field(default=False, metadata=flag())
     trouble: tuple[str, ...] = field(default=(), metadata=check(_patterns))
     environment: dict[str, str] = field(default_factory=dict, metadata=check(_texts))
 
@@ -102,6 +104,11 @@ class Program:
     def tells_bytes(self) -> bool:
         """Whether it tells when something arrived, and no single messages."""
         return "(?P<gap>" in self.server.counts + self.client.counts
+
+    @property
+    def tells_answers(self) -> bool:
+        """Whether it tells the time from request to answer."""
+        return bool(self.client.counts) and not self.one_way
 
     def validate(self, at: At) -> None:
         if not (self.server.counts or self.client.counts):
