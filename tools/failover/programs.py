@@ -2,6 +2,7 @@
 """Programs of Documentation/programs.rst by name: whether they set SCTP_NODELAY. A test asks each."""
 
 NODELAY = {
+    "diameter": False,
     "erlang": False,
     "freediameter": True,
     "gensio": False,
