@@ -51,16 +51,13 @@ def requests(peer: Peer, kind: int, seconds: float) -> list[Heard]:
     return [one for one in peer.listen(seconds) if one.chunk.kind == kind]
 
 
-def resets_asked_for(result: int) -> tuple[int, int]:
-    """RE-CONFIGs that ask to reset a stream, each answered with RESULT; messages of the stream after that.
-
-    A path fails at its second error in a row.
-    """
-    peer = Peer(reconf_enable="1", pf_enable="0", path_max_retrans="1")
+def resets_asked_for(result: int, seconds: float, **settings: str) -> tuple[int, int]:
+    """RE-CONFIGs that ask to reset a stream, each answered with RESULT; messages of the stream after that."""
+    peer = Peer(reconf_enable="1", pf_enable="0", **settings)
     measured(peer)
     reset(peer)
     asked = 0
-    until = time.monotonic() + 6 * RTO_S
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         for one in requests(peer, RECONF, RTT_S):
             peer.answer(one, result)
@@ -71,11 +68,18 @@ def resets_asked_for(result: int) -> tuple[int, int]:
 
 
 def a_stream_reset_that_is_denied_is_not_asked_for_again() -> None:
-    """One in progress is, each after twice the time, which fails no path, and holds the stream."""
-    expect(resets_asked_for(DENIED), (1, 1))
+    """One in progress is, first after one RTO and then after two, which fails no path, and holds the stream.
+
+    A path fails at its second error in a row.
+    """
+    expect(resets_asked_for(DENIED, 6 * RTO_S, path_max_retrans="1"), (1, 1))
     namespace()
-    asked, sent = resets_asked_for(IN_PROGRESS)
-    expect((asked, sent), (4, 0))
+    expect(resets_asked_for(IN_PROGRESS, 6 * RTO_S, path_max_retrans="1"), (4, 0))
+
+
+def a_stream_reset_in_progress_does_not_end_the_association() -> None:
+    """Two errors in a row would."""
+    expect(resets_asked_for(IN_PROGRESS, 8 * RTO_S, association_max_retrans="2"), (5, 0))
 
 
 def over_a_restart(waits: bool) -> None:
@@ -203,6 +207,7 @@ def a_forward_tsn_tells_of_tsns_that_have_wrapped() -> None:
 
 CASES: list[Callable[[], None]] = [
     a_stream_reset_that_is_denied_is_not_asked_for_again,
+    a_stream_reset_in_progress_does_not_end_the_association,
     a_stream_reset_that_waits_is_sent_to_a_peer_that_has_restarted,
     a_stream_reset_that_was_sent_is_sent_again_to_a_peer_that_has_restarted,
     a_stream_reset_without_an_answer_is_an_error_although_a_window_probe_has_one,
