@@ -183,8 +183,8 @@ class Faked:
     def fixes(self) -> Any:
         return SimpleNamespace(names=["patch"] * 24, cached=set(), subject=lambda number: f"fix {number}")
 
-    def stock(self) -> Made:
-        return self.fixed(0)
+    def stock(self, captured: bool = True) -> Made:
+        return self.fixed(0) if captured else replace(self.fixed(0), captures=None)
 
     def fixed(self, number: int) -> Made:
         changed = number >= self.cause
@@ -219,6 +219,30 @@ def test_what_a_seed_is_found_to_be(
     if cause:
         assert oracle.named(cast(oracle.Runs, runs), found) == replace(found, cause=cause)
     assert found.fault == (kind not in ("same", "explained"))
+
+
+@pytest.mark.parametrize("against", ["off", "25-cmt"])
+def test_both_runs_are_captured_or_neither(
+    against: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: dict[str, str] = {}  # kernel -> how
+
+    def captured(spec: RunSpec, kernel: str, bench: object, folder: Path) -> tuple[dict[str, Any], Path]:
+        made[kernel] = "captured"
+        return {"status": "ok"}, folder
+
+    def plain(job: Any, bench: object) -> dict[str, Any]:
+        made[job.spec.kernel] = "plain"
+        return {"status": "ok"}
+
+    monkeypatch.setattr(oracle, "run_captured", captured)
+    monkeypatch.setattr(oracle.runner, "perform", plain)
+    monkeypatch.setattr(oracle, "figures", lambda record: [FLOW])
+    monkeypatch.setattr(oracle, "differ", lambda a, b: "")
+    bench = SimpleNamespace(kernels={})
+    monkeypatch.setattr(oracle, "replace", lambda one, **more: one if one is bench else replace(one, **more))
+    oracle.compare(oracle.Runs(SPECS[1], cast(Any, bench), cast(Any, None), tmp_path), against)
+    assert set(made.values()) == {"captured" if against == "off" else "plain"} and len(made) == 2
 
 
 def test_a_profile_is_listed_and_no_fault() -> None:

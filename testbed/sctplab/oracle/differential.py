@@ -189,8 +189,9 @@ class Runs:
         self.spec, self.bench, self.fixes, self.folder = spec, bench, fixes, folder
         self.done: dict[str, Made] = {}
 
-    def stock(self) -> Made:
-        return self.fixed(0)
+    def stock(self, captured: bool = True) -> Made:
+        """To compare with a run that is CAPTURED as well: captures take time, and change some runs."""
+        return self.fixed(0) if captured else self.made(STOCK, self.spec, STOCK, self.bench)
 
     def fixed(self, count: int) -> Made:
         """Stock with the first COUNT fixes: for the spec, a stock kernel."""
@@ -221,7 +222,7 @@ class Runs:
 
 def compare(runs: Runs, against: str) -> Finding:
     """A seed off, or with a profile."""
-    stock, other = runs.stock(), runs.patched(against, profile(against))
+    stock, other = runs.stock(captured=against == OFF), runs.patched(against, profile(against))
     bound = BOUNDS.get(against, PROFILE_BOUND)
     found = Finding(
         runs.spec.seed,

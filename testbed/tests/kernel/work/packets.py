@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import buffers
 import control
 import overdue
 import setup
@@ -1363,6 +1364,7 @@ CASES: list[Callable[[], None]] = [
     frequent_probes_count_as_heartbeats_do,
     one_probe_in_a_heartbeat_interval_counts,
     *control.CASES,
+    *buffers.CASES,
     *overdue.CASES,
     *setup.CASES,
     *useless.CASES,

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A full receive buffer, that of the peer or of the socket, driven packet by packet: one function per case.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable
+
+from options import expect, namespace
+from peer import ABORT, DATA, FIRST_TSN, RTT_S, SACK, SHUTDOWN, Chunk, Peer, measured
+
+RTO_S, HEARD_S = 1.0, 0.01
+T5 = 5  # times RTO.Max, which is RTO_S here
+BUFFER, SMALL, MOST, TIMES = 16 << 10, 24, 300, 3  # bytes, bytes, messages, transmissions of the first
+
+
+def a_shutdown_behind_a_closed_window_ends_by_its_guard() -> None:
+    """Window probes, each answered, reach Association.Max.Retrans after two seconds, and T5 begins.
+
+    Neither the HEARTBEATs of a second end the association before it, nor T3-rtx when the window is open.
+    """
+    peer = Peer(association_max_retrans="2", rto_max="1000", hb_interval="1000")
+    done = measured(peer)
+    peer.sack(0, done, window=0)
+    peer.say(2)
+    peer.messages(HEARD_S)
+    peer.sock.shutdown(socket.SHUT_WR)
+    kinds = []
+    until = time.monotonic() + T5 * RTO_S
+    while time.monotonic() < until:
+        for one in peer.listen(RTT_S):
+            kinds.append(one.chunk.kind)
+            if one.chunk.kind == DATA:
+                peer.sack(one.path, done, window=0)
+    peer.sack(0, done)
+    kinds += [one.chunk.kind for one in peer.listen(1.2 * RTO_S)]
+    expect(kinds.count(ABORT), 0)
+    peer.sack(0, done + 2)
+    assert SHUTDOWN in [one.chunk.kind for one in peer.listen(RTT_S)]
+
+
+def send(peer: Peer, number: int, size: int) -> None:
+    """A message of a stream, the first is 0."""
+    head = struct.pack("!IHHI", FIRST_TSN + number, 0, number, 0)
+    peer.send(0, Chunk(DATA, 3, head + bytes(size)))
+
+
+def arrived(peer: Peer) -> tuple[int, int]:
+    """Messages that have arrived in order and the window, by the last SACK."""
+    sack = [one.chunk.body for one in peer.listen(HEARD_S) if one.chunk.kind == SACK][-1]
+    last, window = struct.unpack_from("!II", sack)
+    return last + 1 - FIRST_TSN, window
+
+
+def taken(size: int) -> bool:
+    """Is the first message, a small one, taken that comes when others of SIZE have filled the buffer?
+
+    The one that is taken back for it, the last one, is as small: with it more is over the limit than that.
+    """
+    namespace()
+    peer = Peer()
+    peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+    send(peer, MOST, SMALL)
+    number, window = 1, BUFFER
+    while window and number < MOST:
+        send(peer, number, size)
+        _, window = arrived(peer)
+        number += 1
+    for _ in range(TIMES):
+        send(peer, 0, SMALL)
+        done, _ = arrived(peer)
+    return done > 0
+
+
+def what_is_missing_is_taken_however_full_the_buffer_is() -> None:
+    sizes = range(200, 400, 25)
+    expect([size for size in sizes if not taken(size)], [])
+
+
+CASES: list[Callable[[], None]] = [
+    a_shutdown_behind_a_closed_window_ends_by_its_guard,
+    what_is_missing_is_taken_however_full_the_buffer_is,
+]
