@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable
 
 from options import expect, shown_counters
-from peer import Peer, measured
+from peer import DATA, SHUTDOWN, Peer, measured
 
 RTT_S, LONG_S, HEARD_S = 0.02, 0.1, 0.005
+RTO_S, AUTOCLOSE_S, LATE_S = 1.0, 6, 0.7  # the kernel rounds a timer of 6 seconds up by as much
 SMALL = 100
 ACTIVE, POTENTIALLY_FAILED = 2, 1
 MOVES = 6  # in MOVING_S: with no wait, at once, and after 1, 2, 4 s and their jitter
@@ -107,6 +108,19 @@ def what_is_moved_by_a_peer_that_answers_copies_only_backs_off() -> None:
     assert 2 <= moved <= MOVES, moved
 
 
+def a_copy_does_not_put_off_autoclose() -> None:
+    """It is of what has started that timer. A round trip of a second, so that a copy leaves late."""
+    peer = Peer(failover_suspect="1", rto_min="3000", autoclose_s=AUTOCLOSE_S)
+    done = measured(peer, 4, RTO_S)
+    began = time.monotonic()
+    peer.say(1, SMALL)
+    copies = [one for one in peer.listen(2 * RTO_S) if (one.chunk.kind, one.path) == (DATA, 1)]
+    assert copies and copies[0].at_s - began > RTO_S, copies
+    peer.sack(1, done + 1)
+    closed = [one.at_s for one in peer.listen(2 * AUTOCLOSE_S) if one.chunk.kind == SHUTDOWN]
+    assert closed and closed[0] - began < AUTOCLOSE_S + LATE_S, (began, closed)
+
+
 CASES: list[Callable[[], None]] = [
     answers_that_copies_do_not_overtake_teach_how_long_a_path_is,
     the_heartbeat_of_a_suspicion_teaches_how_long_a_path_is,
@@ -114,4 +128,5 @@ CASES: list[Callable[[], None]] = [
     a_single_loss_of_a_path_that_answers_heartbeats_leaves_it,
     data_that_comes_in_time_moves_nothing_though_its_answers_are_late,
     what_is_moved_by_a_peer_that_answers_copies_only_backs_off,
+    a_copy_does_not_put_off_autoclose,
 ]

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from options import SCTP, aborts, write
+from options import SCTP, aborts, one_to_many, one_to_one, write
 from thresholds import BINDX_ADD, addr_info, address, info
 
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO, COOKIE_ACK = (
@@ -45,7 +45,7 @@ IMMEDIATE = 8  # flag of DATA: the I bit
 OURS, THEIRS = 6000, 5000  # ports of the peer and of the socket
 TAG, FIRST_TSN, COOKIE, IPV4 = 0x5A5A5A5A, 1000, 7, 5
 ALL_PACKETS, IP_PROTOCOL, ICMP = 3, 0x0800, 1
-NODELAY, PRIMARY_ADDR, SNDBUFFORCE, RCVBUFFORCE = 3, 6, 32, 33
+AUTOCLOSE, NODELAY, PRIMARY_ADDR, SNDBUFFORCE, RCVBUFFORCE = 4, 3, 6, 32, 33
 GET_FLAGS, RUNNING = 0x8913, 1 << 6  # SIOCGIFFLAGS, IFF_RUNNING
 DEFAULT_PRINFO = 114
 PR_SCTP_NONE, PR_SCTP_TTL, PR_SCTP_RTX, PR_SCTP_PRIO = 0, 0x10, 0x20, 0x30
@@ -144,11 +144,13 @@ class Peer:
 
     window: the receive window that the peer offers, bytes; rtts_s: what a HEARTBEAT takes over each path;
     silent: paths whose HEARTBEATs get no answer; hosts: addresses of SOCK, if not those of its interfaces:
-    the peer sends to the first, over all paths; it can do what a sysctl among SETTINGS enables (EXTENSIONS)
+    the peer sends to the first, over all paths; it can do what a sysctl among SETTINGS enables (EXTENSIONS);
+    autoclose_s: SOCK is a one-to-many socket with that SCTP_AUTOCLOSE
     """
 
     rtts_s: Sequence[float] = ()
     target = ""
+    many = False
 
     def __init__(
         self,
@@ -157,6 +159,7 @@ class Peer:
         rtts_s: Sequence[float] = (),
         silent: Sequence[int] = (),
         hosts: Sequence[str] = (),
+        autoclose_s: int = 0,
         **settings: str,
     ) -> None:
         for name, value in settings.items():
@@ -176,16 +179,20 @@ class Peer:
             self.extensions += parameter(RANDOM, bytes(32)) + parameter(CHUNKS, bytes([DATA]))
             self.extensions += parameter(HMACS, struct.pack("!H", HMAC_SHA1))
         self.tag = self.first = self.next_tsn = 0
-        server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, SCTP)
+        server = one_to_many() if autoclose_s else one_to_one()
+        if autoclose_s:
+            server.setsockopt(SCTP, AUTOCLOSE, autoclose_s)
         server.bind((bound[0], THEIRS))
         for host in bound[1:]:
             server.setsockopt(SCTP, BINDX_ADD, address(host, THEIRS))
         server.listen()
         self.shake_hands()
-        self.sock, _ = server.accept()
+        self.many = bool(autoclose_s)
+        self.sock = server if self.many else server.accept()[0]
         self.sock.setsockopt(SCTP, NODELAY, 1)
         aborts(self.sock)
-        server.close()
+        if not self.many:
+            server.close()
         self.listen(5)  # meanwhile all addresses are confirmed
 
     def join(self, number: int) -> socket.socket:
@@ -320,7 +327,10 @@ class Peer:
     def say(self, number: int, size: int = 1400) -> None:
         """So many messages by the socket."""
         for _ in range(number):
-            self.sock.send(bytes(size))
+            if self.many:
+                self.sock.sendto(bytes(size), ("10.10.0.2", OURS))
+            else:
+                self.sock.send(bytes(size))
 
     def fill(self, size: int) -> int:
         """As many messages by the socket as its buffer takes; how many."""
