@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from options import expect, namespace
-from peer import ABORT, DATA, FIRST_TSN, RTT_S, SACK, SHUTDOWN, Chunk, Peer, measured
+from peer import ABORT, DATA, FIRST_TSN, RTT_S, SACK, SHUTDOWN, Peer, measured
 
 RTO_S, HEARD_S = 1.0, 0.01
 T5 = 5  # times RTO.Max, which is RTO_S here
@@ -44,12 +44,6 @@ def a_shutdown_behind_a_closed_window_ends_by_its_guard() -> None:
     assert SHUTDOWN in [one.chunk.kind for one in peer.listen(RTT_S)]
 
 
-def send(peer: Peer, number: int, size: int) -> None:
-    """A message of a stream, the first is 0."""
-    head = struct.pack("!IHHI", FIRST_TSN + number, 0, number, 0)
-    peer.send(0, Chunk(DATA, 3, head + bytes(size)))
-
-
 def arrived(peer: Peer) -> tuple[int, int]:
     """Messages that have arrived in order and the window, by the last SACK."""
     sack = [one.chunk.body for one in peer.listen(HEARD_S) if one.chunk.kind == SACK][-1]
@@ -65,14 +59,14 @@ def taken(size: int) -> bool:
     namespace()
     peer = Peer()
     peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
-    send(peer, MOST, SMALL)
+    peer.message(0, MOST, SMALL)
     number, window = 1, BUFFER
     while window and number < MOST:
-        send(peer, number, size)
+        peer.message(0, number, size)
         _, window = arrived(peer)
         number += 1
     for _ in range(TIMES):
-        send(peer, 0, SMALL)
+        peer.message(0, 0, SMALL)
         done, _ = arrived(peer)
     return done > 0
 

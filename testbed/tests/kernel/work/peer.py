@@ -253,9 +253,12 @@ class Peer:
 
     def data(self, path: int, size: int = 100) -> None:
         """The next message, whole."""
-        number = self.next_tsn - FIRST_TSN
-        self.send(path, Chunk(DATA, 3, struct.pack("!IHHI", self.next_tsn, 0, number, 0) + bytes(size)))
+        self.message(path, self.next_tsn - FIRST_TSN, size)
         self.next_tsn += 1
+
+    def message(self, path: int, number: int, size: int) -> None:
+        """Any message, whole; the first is 0."""
+        self.send(path, Chunk(DATA, 3, struct.pack("!IHHI", FIRST_TSN + number, 0, number, 0) + bytes(size)))
 
     def sack(self, path: int, received: int, *blocks: tuple[int, int], **more: Any) -> None:
         self.send(path, self.sack_chunk(received, *blocks, **more))
