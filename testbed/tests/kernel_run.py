@@ -28,10 +28,15 @@ def iproute2() -> str:
     return last_line([str(SETUP), "--iproute2"], "tools/setup --iproute2") + "/sbin"
 
 
-def run_work(name: str, kernel: str, folder: Path, wall_s: float, **plan: Any) -> dict[str, Any]:
-    """The result of work/NAME.py with PLAN on KERNEL; the test fails unless that is "ok" without warnings."""
+def run_work(
+    name: str, kernel: str, folder: Path, wall_s: float, *, steady: bool = True, **plan: Any
+) -> dict[str, Any]:
+    """The result of work/NAME.py with PLAN on KERNEL; the test fails unless that is "ok" without warnings.
+
+    STEADY: virtual time stands still while the kernel or a program works.
+    """
     (folder / "plan.json").write_text(json.dumps({"path": iproute2(), **plan}))
-    argv = boot(kernel, str(folder), SEED, True, WORK / f"{name}.py")
+    argv = boot(kernel, str(folder), SEED, steady, WORK / f"{name}.py")
     ended = Processes().run(argv, boot_environment(folder), folder, wall_s)
     try:
         result: dict[str, Any] = json.loads((folder / "result.json").read_text())

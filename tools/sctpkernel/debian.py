@@ -231,7 +231,8 @@ def download_with_needs(packages: Sequence[str], folder: Path) -> list[Path]:
     return sorted(archives.glob("*.deb"))
 
 
-def download_source(package: str, version: str, folder: Path) -> Path:
-    """Fetch a source package of the machine's release into `folder`; the archive of the unchanged source."""
-    _fetch(["source", "--download-only", f"{package}={version}"], "deb-src", [codename()], folder)
+def download_source(package: str, version: str, folder: Path, suite: str = "") -> Path:
+    """Fetch a source package of the machine's release, or of SUITE; the archive of the unchanged source."""
+    words = ["source", "--download-only", "--tar-only", f"{package}={version}"]
+    _fetch(words, "deb-src", [suite or codename()], folder)
     return next(folder.glob(f"{package}_*.orig.tar.*[!c]"))

@@ -425,9 +425,10 @@ def the_duplicates_that_a_sack_has_beyond_a_limit_do_not_count() -> None:
 
 def cuts_undone(apart: int) -> int:
     """Of a path that has lost two messages APART, which were only late: the peer has got them twice."""
-    peer = Peer(cmt="1", cmt_scheduler="primary-first", max_burst="0")
+    peer = Peer(cmt="1", max_burst="0", failover_link="1")
     peer.buffer(16 << 20)
     done = served(peer, measured(peer), 3000)
+    ip("link set va1 down")  # all that follows takes one path
     peer.say(2200, SMALL)
     sent = [peer.number(one) for one in peer.messages(RTT_S) if one.path == 0]
     late = next(number for number in sent if number > done + 1 and number + apart in sent)
@@ -1290,17 +1291,20 @@ def windows_grow_although_paths_send_in_runs() -> None:
     assert carried > 1.7 * FAST * TRANSFER_S, by_path(sent)
 
 
-def carried_with_a_small_window(**settings: str) -> int:
+def carried_with_a_small_window(window: int, **settings: str) -> int:
     wires = (Wire(FAST / 2, RTT_S), Wire(FAST / 2, 4 * RTT_S))
-    peer = Peer(window=4096, rtts_s=[wire.rtt_s for wire in wires], **settings)
+    peer = Peer(window=window, rtts_s=[wire.rtt_s for wire in wires], **settings)
     return len(Line(peer, measured(peer), wires).transfer(SMALL, TRANSFER_S))
 
 
 def with_a_window_of_few_packets_all_paths_carry_what_one_does() -> None:
-    one = carried_with_a_small_window()
-    namespace()
-    both = carried_with_a_small_window(cmt="1")
-    assert both > 0.95 * one, (one, both)
+    """But for a tenth: packets leave at other times, so a round trip takes a packet's time longer."""
+    for window in (3000, 4096, 8000):
+        namespace()
+        one = carried_with_a_small_window(window)
+        namespace()
+        both = carried_with_a_small_window(window, cmt="1")
+        assert both > 0.9 * one, (window, one, both)
 
 
 CASES: list[Callable[[], None]] = [
