@@ -30,6 +30,9 @@ class Ways:
     delays_ms: tuple[float, float]
     rates_mbit: tuple[float, float] = (20, 20)
 
+    def __str__(self) -> str:
+        return "{:g}-{:g}ms-{:g}-{:g}Mbit".format(*self.delays_ms, *self.rates_mbit)
+
     def topology(self) -> Topology:
         both = [Direction(rate, delay) for rate, delay in zip(self.rates_mbit, self.delays_ms, strict=True)]
         return Topology(tuple(Path(f"path{number}", one, one) for number, one in enumerate(both, 1)))
@@ -70,4 +73,4 @@ def check(ways: Ways, seeds: Sequence[int], folder: File) -> None:
             for seed, one, before in zip(seeds, took, off, strict=True)
             if one > MOST * before + SACK_S
         ]
-    assert slower == []
+    assert slower == [], "; ".join(slower)
