@@ -47,7 +47,7 @@ def step(draw: random.Random) -> Step:
 
 
 def habits(seed: int) -> tuple[list[Step], bool]:
-    """What the client of SEED does, and whether it sets SCTP_NODELAY."""
+    """The steps of the client of SEED, and whether it sets SCTP_NODELAY."""
     draw = random.Random(seed)
     return [step(draw) for _ in range(draw.randint(2, 6))], draw.random() < 0.5
 
