@@ -253,8 +253,10 @@ def test_an_association_outlives_a_path_that_flaps(
 @pytest.mark.parametrize("variant", ["failover-return", "with-heartbeat", "cmt"])
 @pytest.mark.parametrize(("outage_s", "pmr"), [(2.5, 0), (5.013, 5), (60.007, 0), (600.003, 5)])
 def test_new_data_is_back_at_once(outage_s: float, pmr: int, variant: str, measure: Any) -> None:
+    """With cmt in turns: of equal paths the one with the shortest round trip does for a program that sends little."""
     heal_s = CUT_S + outage_s
-    made = measure("failover-back", variant, heal_s + 1, pmr=pmr, heal_s=heal_s)
+    turns = {"cmt_scheduler": "round-robin"} if variant == "cmt" else {}
+    made = measure("failover-back", variant, heal_s + 1, settings=turns, pmr=pmr, heal_s=heal_s)
     assert made["metrics"]["return_s"] <= PROBE_S + RTT_S + INTERVAL_S + TICK_S
     assert made["counters"]["host1"]["SctpMpFailoverProbes"] <= outage_s / (PROBE_S - 2 * TICK_S)
 

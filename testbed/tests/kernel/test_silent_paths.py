@@ -106,10 +106,13 @@ def test_no_path_is_flooded_however_short_the_timeout(lab: Lab) -> None:
 def test_a_path_that_was_left_returns_although_the_program_wants_no_heartbeats(
     settings: dict[str, str], lab: Lab
 ) -> None:
-    """In turns: by round trips the scheduler may well leave an equal path alone that nothing measures."""
+    """In turns: by round trips the scheduler may well leave an equal path alone that nothing measures.
+
+    A path whose window the cut made small is not given as much as before by a program that sends little.
+    """
     flow = steady(2000, 10, sockopts=(f"sctp:9:{NO_HEARTBEATS}",))
     events = (Event(4, "cut", "path2"), Event(6, "heal", "path2"))
     one = replace(spec(two(), flow), events=events)
     seen = lab.see(with_settings(one, cmt_scheduler="round-robin", **settings))
     assert seen.share("path2", until_s=4) > 0.3
-    assert seen.share("path2", since_s=15) > 0.3
+    assert seen.share("path2", since_s=15) > 0.1
