@@ -253,7 +253,7 @@ def test_an_association_outlives_a_path_that_flaps(
 @pytest.mark.parametrize("variant", ["failover-return", "with-heartbeat", "cmt"])
 @pytest.mark.parametrize(("outage_s", "pmr"), [(2.5, 0), (5.013, 5), (60.007, 0), (600.003, 5)])
 def test_new_data_is_back_at_once(outage_s: float, pmr: int, variant: str, measure: Any) -> None:
-    """With cmt in turns: of equal paths the one with the shortest round trip does for a program that sends little."""
+    """With cmt in turns: of equal paths the one with the shortest round trip does for little data."""
     heal_s = CUT_S + outage_s
     turns = {"cmt_scheduler": "round-robin"} if variant == "cmt" else {}
     made = measure("failover-back", variant, heal_s + 1, settings=turns, pmr=pmr, heal_s=heal_s)
