@@ -16,6 +16,7 @@ from sctplab.measure import capture
 from sctplab.spec.model import Event, Flow, RunSpec, Topology
 from tests.cmt_run import MESSAGE_B, Lab, bulk, open_lab, path, paths, spec, transfer
 from tests.failover_run import with_families
+from tests.kernel.work.peer import IMMEDIATE
 
 pytestmark = pytest.mark.kernel
 RATE = 2.0
@@ -23,7 +24,6 @@ PACKET_NS = 1500 * 8 / RATE * 1e3
 CLOCK_NS = 256  # that UML's clock goes on by when it is read outside of interrupts; measuring paths reads it
 WAYS = ("forward", "reverse")
 FORWARD_TSN, AUTH, RE_CONFIG = "0xc0", "0x0f", "0x82"
-IMMEDIATE = 8  # flag of DATA: the I bit
 CUT = tuple(Event(1, "cut", name) for name in ("path1", "path2"))
 HEAL = tuple(Event(2, "heal", name) for name in ("path1", "path2"))
 
