@@ -17,6 +17,7 @@ from tests.kernel_run import linux, run_work
 
 WALL_S = 600
 OFF = "00-off"
+BOTH = ("host1", "host2")
 PROFILES = ("10-signalling", "20-bulk", "25-cmt")
 # Of what the same takes with everything off; once the wait for a delayed SACK, which falls on either by the
 # parity of what is in flight. Of all: the geometric mean.
@@ -38,8 +39,10 @@ class Ways:
         return Topology(tuple(Path(f"path{number}", one, one) for number, one in enumerate(both, 1)))
 
 
-def took_s(ways: Ways, name: str, seeds: Sequence[int], folder: File) -> list[float]:
-    """Under profile NAME of sysctl/, in the order of SEEDS."""
+def took_s(
+    ways: Ways, name: str, seeds: Sequence[int], folder: File, hosts: Sequence[str] = BOTH
+) -> list[float]:
+    """Under profile NAME of sysctl/ at HOSTS, in the order of SEEDS."""
     topology = ways.topology()
     values = profile(ROOT / "sysctl" / f"{name}.conf")
     found = run_work(
@@ -49,6 +52,7 @@ def took_s(ways: Ways, name: str, seeds: Sequence[int], folder: File) -> list[fl
         WALL_S,
         setup=[plain(one) for one in build_commands(topology, 1)],
         settings={key.removeprefix("net.sctp."): value for key, value in values.items()},
+        hosts=list(hosts),
         server=address(topology, "host2", "path1"),
         seeds=list(seeds),
     )["took_s"]

@@ -25,6 +25,7 @@ CUTS_S, HEALS_S = (20, 65), (40, 85)
 BY_SUSPICION_S = 0.5  # the longest wait with sysctl/10-signalling.conf
 RETURN_S = 1.0  # until a path is in use again with it
 IDLE_S = 12.0  # until a path without data is found to be cut
+RTT_MS = 40.0  # of either path
 LASTED_S = 10.0  # of traffic before the first cut, or so
 MARGIN_S = 0.005
 FEW = ["interval_ms=100", "messages=800"]
@@ -131,6 +132,27 @@ def foretold(name: str, record: dict[str, Any]) -> None:
         assert 0.9 * seconds.low - MARGIN_S <= wait_s <= 1.1 * seconds.high + MARGIN_S
 
 
+def foretold_by_name(name: str, record: dict[str, Any]) -> None:
+    """On stock the program's name, its interval and the round trip are enough for the typical figure."""
+    one, factors = find(name), record["spec"]["factors"]
+    by_name = Situation(
+        RTT_MS,
+        RTT_MS,
+        factors["interval_ms"],
+        Settings().sack_timeout,
+        nodelay=NODELAY[name],
+        hz=LAB_HZ,
+        lasted_s=LASTED_S,
+    )
+    found = predict(Settings(), by_name)
+    seconds = answer(found, by_name) if one.tells_answers else found.max_message_delay_s
+    assert seconds
+    wait_s = record["metrics"]["wait_1_s"]
+    print(f"{name} on stock: predicted {seconds.typical:.3f} s, measured {wait_s:.3f} s")
+    if not one.tells_bytes:
+        assert wait_s == pytest.approx(seconds.typical, rel=0.1, abs=MARGIN_S)
+
+
 def judge(program: str, changes: list[str], folder: Path) -> None:
     """All that must hold of PROGRAM."""
     found = records(program, changes, folder)
@@ -141,3 +163,4 @@ def judge(program: str, changes: list[str], folder: Path) -> None:
     assert waits["signalling"] < BY_SUSPICION_S < waits["off"]
     tells(found["signalling"])
     foretold(program, found["signalling"])
+    foretold_by_name(program, found["off"])

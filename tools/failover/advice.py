@@ -32,6 +32,16 @@ def spurious(early: int, lasted_s: float) -> list[str]:
     ]
 
 
+def all_at_once(settings: Settings) -> list[str]:
+    """How far a prediction holds with CMT."""
+    if not settings.cmt:
+        return []
+    return [
+        "cmt 1: both paths carry data, and the prediction follows one; a message may wait for a timeout of "
+        "each, one after the other, or for none"
+    ]
+
+
 def steady_rto(rtt_ms: float, hz: int) -> float:
     """The RTO that a round trip which never changes ends with, in ms: more than that round trip."""
     rtt = max(1, round(rtt_ms * hz / 1000))

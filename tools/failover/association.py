@@ -143,12 +143,17 @@ class Association:
 
     def settled(self) -> bool:
         """Whether later messages would meet nothing new."""
-        if self.now < 0 or self.queue or self.lost or 0 not in self.arrived:
+        if self.now < 0 or self.lost or 0 not in self.arrived or self.falls_behind():
             return False
         left = self.primary.state is not State.ACTIVE
         if self.situation.heal_s is None or (left and not self.heartbeats(self.primary)):
             return left
         return self.returns_s is not None and self.now > self.returns_s + 4 * self.primary.one_way_s
+
+    def falls_behind(self) -> bool:
+        """Whether a message waits for more than the answer to one before it (Nagle's algorithm)."""
+        answer_s = (self.situation.alternate_rtt_ms + self.situation.sack_delay_ms) / 1000
+        return bool(self.queue) and self.now - self.due(self.queue[0]) > answer_s
 
     def flush(self, timeout: bool = False, beside: Path | None = None) -> None:
         """Send what may be sent: lost messages first, after a timeout one packet (sctp_outq_flush).

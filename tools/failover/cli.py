@@ -12,7 +12,7 @@ from typing import Any
 from sctpkernel.errors import USAGE, run_main
 
 from failover import live
-from failover.advice import advice, spurious
+from failover.advice import advice, all_at_once, spurious
 from failover.kinds import Kind, kinds
 from failover.predict import Prediction, predict
 from failover.programs import NODELAY
@@ -28,7 +28,7 @@ The sender sends a message at fixed intervals, with SCTP_NODELAY unless --nagle 
 otherwise, and receives nothing but SACKs. --assoc takes all of that from a live association. Figures
 are the typical one of 31 trials and the extremes. The trials differ in unknown quantities (the time of
 the cut relative to messages and ticks, the jitter of HEARTBEATs). A second table has other kinds of
-failure, each with the rule that decides. cmt and rtx_policy play no part."""
+failure, each with the rule that decides. rtx_policy plays no part, and of cmt a warning tells."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -170,7 +170,7 @@ def main(argv: list[str] | None = None) -> int:
     found = predict(settings, situation)
     others = [] if situation.both else kinds(settings, situation, found)
     warnings = advice(settings, situation, options.peer_rto_min or settings.rto_min)
-    warnings += spurious(found.early_timeouts, situation.lasted_s)
+    warnings += spurious(found.early_timeouts, situation.thinned().lasted_s) + all_at_once(settings)
     if options.json:
         print(as_json(settings, situation, found, others, warnings))
     else:

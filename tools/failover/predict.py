@@ -156,6 +156,7 @@ def predict(
     settings: Settings, situation: Situation, trials: int = TRIALS, moment: Moment | None = None
 ) -> Prediction:
     """The steps are those of the trial with the typical failover. MOMENT: in place of lasted_s."""
+    situation = situation.thinned()
     found = [trial(settings, situation, number, moment) for number in range(trials)]
     failover = spread(one.failover_s for one in found)
     shown = next(one for one in found if failover is None or one.failover_s == failover.typical)

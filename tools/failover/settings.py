@@ -59,6 +59,7 @@ class Settings:
     failover_return: int = field(default=0, metadata=whole(0, 1))
     failover_useless: int = field(default=0, metadata=whole(0, 1))
     init_alternate: int = field(default=0, metadata=whole(0, 1))
+    cmt: int = field(default=0, metadata=whole(0, 1))
     dormant_policy: str = field(default="kernel", metadata=one_of(*DORMANT))
 
     @property

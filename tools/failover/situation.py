@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 IP, COMMON, CHUNK = 20, 12, 16  # header bytes: IPv4, SCTP, DATA
+DENSEST_MS, PER_ROUND_TRIP = 1.0, 40  # between messages; more of them change no timer and no round trip
+MOST = 6000  # messages before the cut
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,12 @@ class Situation:
     jitter_ms: float = 0.0
     i_bit: bool = True
     nodelay: bool = True
+
+    def thinned(self) -> Situation:
+        """With no more messages than a prediction follows: of bulk data a part is as good as all of it."""
+        interval_ms = max(self.interval_ms, DENSEST_MS, self.rtt_ms / PER_ROUND_TRIP)
+        lasted_s = min(self.lasted_s, MOST * interval_ms / 1000)
+        return replace(self, interval_ms=interval_ms, lasted_s=lasted_s)
 
     @property
     def first_window(self) -> int:

@@ -360,6 +360,19 @@ def test_json() -> None:
     assert [one["failure"] for one in found["kinds"]][:2] == ["silent cut", "carrier lost here"]
 
 
+@pytest.mark.parametrize("nodelay", [False, True])
+def test_bulk_data_is_followed_in_part(nodelay: bool) -> None:
+    """With Nagle's algorithm some of it always waits for a SACK; the longest wait is for the timeout."""
+    bulk = Situation(40, 40, 0.1, 200, size_b=988, nodelay=nodelay)
+    assert (bulk.thinned().interval_ms, bulk.thinned().lasted_s) == (1, 6)
+    found = predict(Settings(), bulk, trials=1)
+    assert found.max_message_delay_s and 1 < found.max_message_delay_s.high < 1.5
+
+
+def test_with_cmt_the_prediction_is_of_one_path() -> None:
+    assert "warning: cmt 1: both paths carry data" in run("--set", "cmt=1", "--lasted", "3").stdout
+
+
 def test_table_is_plain_in_a_pipe() -> None:
     done = run("--set", "path_max_retrans=1", "--lasted", "3")
     assert done.returncode == 0 and done.stderr == ""

@@ -86,11 +86,11 @@ def took_s(address: str, seed: int) -> float:
 
 
 def carry_out(plan: dict[str, Any]) -> dict[str, Any]:
-    """PLAN: "setup", "settings" of both hosts, "server", the first address, "seeds"."""
+    """PLAN: "setup", "settings" of "hosts", "server", the first address, "seeds"."""
     remember_home()
     run_all(plan["setup"])
     await_links(plan["setup"])
-    for host in ("host1", "host2"):
+    for host in plan["hosts"]:
         with inside(host):
             for name, value in plan["settings"].items():
                 write(name, value)
