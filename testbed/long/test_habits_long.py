@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two hundred programs with changing habits over each of these pairs of paths."""
+"""Two hundred programs with changing habits over each of these pairs of paths, at one end or both."""
 
 from pathlib import Path
 
 import pytest
-from tests.habits_run import Ways, check
+from tests.habits_run import BOTH, Ways, check
 
 pytestmark = pytest.mark.kernel
 SEEDS = range(1, 201)
@@ -20,6 +20,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.parametrize("hosts", [BOTH, BOTH[:1], BOTH[1:]], ids=" and ".join)
 @pytest.mark.parametrize("ways", PAIRS, ids=str)
-def test_profiles_are_no_slower(ways: Ways, tmp_path: Path) -> None:
-    check(ways, SEEDS, tmp_path)
+def test_profiles_are_no_slower(ways: Ways, hosts: tuple[str, ...], tmp_path: Path) -> None:
+    check(ways, SEEDS, tmp_path, hosts)

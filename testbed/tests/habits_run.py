@@ -59,17 +59,19 @@ def took_s(
     return [found[str(seed)] for seed in seeds]
 
 
-def check(ways: Ways, seeds: Sequence[int], folder: File) -> None:
+def check(ways: Ways, seeds: Sequence[int], folder: File, hosts: Sequence[str] = BOTH) -> None:
+    """HOSTS: those that load a profile; its peer may know of none."""
     found = {}
     for name in (OFF, *PROFILES):
         (folder / name).mkdir()
-        found[name] = took_s(ways, name, seeds, folder / name)
+        found[name] = took_s(ways, name, seeds, folder / name, hosts)
     off = found.pop(OFF)
     slower = []
     for name, took in found.items():
         ratios = [one / before for one, before in zip(took, off, strict=True)]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"{ways}, {name}: {mean:.3f} of the time, {min(ratios):.2f} to {max(ratios):.2f}")
+        least, most = min(ratios), max(ratios)
+        print(f"{ways}, {name} at {' and '.join(hosts)}: {mean:.3f} of the time, {least:.2f} to {most:.2f}")
         if mean > MOST_OF_ALL:
             slower.append(f"{name}: {mean:.3f} in the mean")
         slower += [
