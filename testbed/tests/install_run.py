@@ -12,7 +12,7 @@ from typing import Any
 
 from sctpkernel import deb
 from sctpkernel.packaged import folder_of
-from sctplab.plan.packaged import FOLDERS, LIBRARIES
+from sctplab.plan.packaged import FOLDERS
 from sctplab.spec.program import find, from_page
 from sctplab.vm.machine import Machine, Nic, image
 from sctplab.vm.running import Running, running
@@ -28,7 +28,7 @@ BUFFER_B = 4_194_304
 CLOCK = ["clock"]  # no NTP server is in reach of these machines
 SIGNALLING = "/usr/share/sctp-multipath/sysctl/10-signalling.conf"
 OFF = "/usr/share/sctp-multipath/sysctl/00-off.conf"
-PROGRAMS = ("socat", "ncat")  # a line in, a line out
+PROGRAM = "gensio"  # a line in, a line out; it announces no address but those that it is told
 LINES, INTERVAL_S, CUT_AT = 200, 0.05, 80
 FIRST_TIMEOUT_S = 1.0  # what stock waits at the least
 ACTIVE = "/etc/sysctl.d/60-sctp-multipath.conf"
@@ -101,38 +101,39 @@ def transfer(sender: Running, receiver: Running) -> tuple[dict[str, Any], dict[s
     return last_event(sender, "send"), last_event(receiver, "recv")
 
 
-def line_of(program: str, end: str) -> str:
-    """The line of Documentation/programs.rst, which has these machines' addresses."""
-    root = f"/root/{folder_of(find(program).packages).name}"
-    path, libraries = (":".join(f"{root}/{one}" for one in found) for found in (FOLDERS, LIBRARIES))
-    return f"env PATH={path}:$PATH LD_LIBRARY_PATH={libraries} {from_page(program, end).strip()}"
+def line_of(end: str) -> str:
+    """The line of Documentation/programs.rst, which has the addresses of these machines."""
+    program = find(PROGRAM)
+    root = f"/root/{folder_of(program.packages).name}"
+    path = ":".join(f"{root}/{one}" for one in FOLDERS)
+    others = " ".join(f"{name}={value}" for name, value in program.environment.items())
+    return f"env PATH={path}:$PATH {others.replace('{root}', root)} {from_page(PROGRAM, end).strip()}"
 
 
-def talk(client: Running, server: Running, program: str) -> None:
-    """A program while a cable of the server is pulled: each line arrives once, none waits for a timeout."""
-    both([client, server], lambda vm: vm.put([folder_of(find(program).packages)], "/root"))
+def talk(client: Running, server: Running) -> None:
+    """A packaged program with the signalling profile while a cable of the server is pulled.
+
+    Each line arrives once, and none waits for a timeout.
+    """
+    program = find(PROGRAM)
+    both([client, server], lambda vm: vm.put([folder_of(program.packages)], "/root"))
+    both([client, server], lambda vm: vm.need(f"sysctl -p {OFF} && sysctl -p {SIGNALLING}"))
     stamped = "python3 -uc 'import sys, time\nfor line in sys.stdin: print(time.time(), line, end=\"\")'"
-    server.need(f"({line_of(program, 'server')} </dev/null | {stamped}) >heard 2>heard.err &")
-    server.need(f"until grep -qw {find(program).port} /proc/net/sctp/eps; do sleep 0.2; done")
-    says = f"for n in $(seq {LINES}); do echo $n; sleep {INTERVAL_S}; done"
-    client.need(f"({says}) 2>&1 | {line_of(program, 'client')} >said 2>&1 &")
-    server.need(f"until [ $(wc -l <heard) -ge {CUT_AT} ]; do sleep 0.1; done", TRANSFER_S)
+    server.need(f"(sleep {TRANSFER_S} | {line_of('server')} | {stamped}) >heard 2>heard.err &")
+    server.need(f"until grep -qw {program.port} /proc/net/sctp/eps; do sleep 0.2; done")
+    says = f"for n in $(seq {LINES}); do echo $n; sleep {INTERVAL_S}; done; sleep {TRANSFER_S}"
+    client.need(f"({says}) 2>&1 | {line_of('client')} >said 2>&1 &")
+    server.need(f"until [ $(wc -l <heard) -ge {CUT_AT} ]; do sleep 0.1; done")
     assert states(client) == dict.fromkeys(ADDRESSES[server.machine.name], "active")
     server.cable(1, plugged=False)
-    server.need(f"until [ $(wc -l <heard) -ge {LINES} ]; do sleep 0.1; done", TRANSFER_S)
+    server.need(f"until [ $(wc -l <heard) -ge {LINES} ]; do sleep 0.1; done")
     server.cable(1, plugged=True)
     heard = [line.split() for line in server.need("cat heard").splitlines()]
     assert [int(number) for _, number in heard] == list(range(1, LINES + 1)), client.need("cat said")
     wait_s = max(float(after) - float(before) for (before, _), (after, _) in pairwise(heard)) - INTERVAL_S
-    print(f"{program} on {server.machine.image.name}: longest wait {wait_s:.3f} s")
+    print(f"{PROGRAM} on {server.machine.image.name}: longest wait {wait_s:.3f} s")
     assert wait_s < FIRST_TIMEOUT_S
-
-
-def talks(client: Running, server: Running) -> None:
-    """Programs with the signalling profile, from Debian 12 as they are."""
-    both([client, server], lambda vm: vm.need(f"sysctl -p {OFF} && sysctl -p {SIGNALLING}"))
-    for program in PROGRAMS:
-        talk(client, server, program)
+    both([client, server], lambda vm: vm.need("pkill -x sleep; until ! pgrep gensiot; do sleep 0.2; done"))
     both([client, server], lambda vm: vm.need(f"sysctl -p {OFF} && sysctl -p {PROFILE}"))
 
 
@@ -168,7 +169,7 @@ def remove(vm: Running) -> None:
 
 
 def whole_way(name: str, folder: Path, package: Path, compiled: Mapping[str, Path]) -> None:
-    """Install, load, look, run programs, 100 MB over two cards of which one is cut, doctor, remove, stock.
+    """Install, load, look, run a program, 100 MB over two cards of which one is cut, doctor, remove, stock.
 
     COMPILED: machine -> modules that dkms takes there; where there are none, it compiles them.
     """
@@ -177,7 +178,7 @@ def whole_way(name: str, folder: Path, package: Path, compiled: Mapping[str, Pat
         both(vms, use)
         both(vms, connect)
         assert found(*vms) == CLOCK
-        talks(*vms)
+        talk(*vms)
         sent, received = transfer(*vms)
         assert (sent["status"], received["status"]) == ("ok", "ok"), (sent, received)
         assert failed(vms[0]) == {ADDRESSES["second"][0]}
