@@ -133,8 +133,6 @@ def talk(client: Running, server: Running) -> None:
     wait_s = max(float(after) - float(before) for (before, _), (after, _) in pairwise(heard)) - INTERVAL_S
     print(f"{PROGRAM} on {server.machine.image.name}: longest wait {wait_s:.3f} s")
     assert wait_s < FIRST_TIMEOUT_S
-    both([client, server], lambda vm: vm.need("pkill -x sleep; until ! pgrep gensiot; do sleep 0.2; done"))
-    both([client, server], lambda vm: vm.need(f"sysctl -p {OFF} && sysctl -p {PROFILE}"))
 
 
 def states(vm: Running) -> dict[str, str]:
@@ -169,7 +167,7 @@ def remove(vm: Running) -> None:
 
 
 def whole_way(name: str, folder: Path, package: Path, compiled: Mapping[str, Path]) -> None:
-    """Install, load, look, run a program, 100 MB over two cards of which one is cut, doctor, remove, stock.
+    """Install, load, look, 100 MB over two cards of which one is cut, doctor, a program, remove, stock.
 
     COMPILED: machine -> modules that dkms takes there; where there are none, it compiles them.
     """
@@ -178,10 +176,11 @@ def whole_way(name: str, folder: Path, package: Path, compiled: Mapping[str, Pat
         both(vms, use)
         both(vms, connect)
         assert found(*vms) == CLOCK
-        talk(*vms)
         sent, received = transfer(*vms)
         assert (sent["status"], received["status"]) == ("ok", "ok"), (sent, received)
         assert failed(vms[0]) == {ADDRESSES["second"][0]}
         assert (received["bytes"], received["content"], received["order"]) == (BYTES, "ok", "ok"), received
         assert found(vms[1], vms[0]) == [*CLOCK, "link-down"]
+        vms[1].cable(1, plugged=True)
+        talk(*vms)
         both(vms, remove)
