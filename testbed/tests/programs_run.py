@@ -110,14 +110,19 @@ def tells(record: dict[str, Any]) -> None:
     assert PATHS[0] in found["path-failed"]
 
 
+def longest(settings: Settings, situation: Situation, answers: bool) -> Range:
+    """The longest wait predicted of a message; ANSWERS: of request and answer."""
+    found = predict(settings, situation)
+    seconds = answer(found, situation) if answers else found.max_message_delay_s
+    assert seconds
+    return seconds
+
+
 def predicted(record: dict[str, Any], answers: bool) -> tuple[Settings, Situation, Range]:
     """From the association before the cut, as failover-time --port does. ANSWERS: of request and answer."""
     settings, situation = json.loads(record["flows"][0]["sender"]["watched"]["live"][-1])
     as_it_was = Situation(**{**situation, "hz": LAB_HZ, "lasted_s": LASTED_S})
-    found = predict(Settings(**settings), as_it_was)
-    seconds = answer(found, as_it_was) if answers else found.max_message_delay_s
-    assert seconds
-    return Settings(**settings), as_it_was, seconds
+    return Settings(**settings), as_it_was, longest(Settings(**settings), as_it_was, answers)
 
 
 def foretold(name: str, record: dict[str, Any]) -> None:
@@ -144,9 +149,7 @@ def foretold_by_name(name: str, record: dict[str, Any]) -> None:
         hz=LAB_HZ,
         lasted_s=LASTED_S,
     )
-    found = predict(Settings(), by_name)
-    seconds = answer(found, by_name) if one.tells_answers else found.max_message_delay_s
-    assert seconds
+    seconds = longest(Settings(), by_name, one.tells_answers)
     wait_s = record["metrics"]["wait_1_s"]
     print(f"{name} on stock: predicted {seconds.typical:.3f} s, measured {wait_s:.3f} s")
     if not one.tells_bytes:
