@@ -12,7 +12,7 @@ from typing import Any
 
 from sctpkernel import deb
 from sctpkernel.packaged import folder_of
-from sctplab.plan.packaged import FOLDERS
+from sctplab.plan.packaged import environment
 from sctplab.spec.program import find, from_page
 from sctplab.vm.machine import Machine, Nic, image
 from sctplab.vm.running import Running, running
@@ -104,10 +104,10 @@ def transfer(sender: Running, receiver: Running) -> tuple[dict[str, Any], dict[s
 def line_of(end: str) -> str:
     """The line of Documentation/programs.rst, which has the addresses of these machines."""
     program = find(PROGRAM)
-    root = f"/root/{folder_of(program.packages).name}"
-    path = ":".join(f"{root}/{one}" for one in FOLDERS)
-    others = " ".join(f"{name}={value}" for name, value in program.environment.items())
-    return f"env PATH={path}:$PATH {others.replace('{root}', root)} {from_page(PROGRAM, end).strip()}"
+    root = Path("/root", folder_of(program.packages).name)
+    values = environment(program, root, lambda value: value.replace("{root}", str(root)))
+    words = " ".join(f"{name}={value}" for name, value in values.items())
+    return f"env {words} {from_page(PROGRAM, end).strip()}"
 
 
 def talk(client: Running, server: Running) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,13 +68,13 @@ class Words:
         return address(self.topology, host, paths[number - 1].name).replace(".", found[1])
 
 
-def environment(program: Program, words: Words) -> dict[str, str]:
-    root = words.root
+def environment(program: Program, root: Path, fill: Callable[[str], str]) -> dict[str, str]:
+    """Of PROGRAM with its packages in ROOT; FILL: replaces what stands in braces."""
     found = {
         "PATH": ":".join([*(f"{root}/{one}" for one in FOLDERS), "/usr/sbin:/usr/bin:/sbin:/bin"]),
         "LD_LIBRARY_PATH": ":".join(f"{root}/{one}" for one in LIBRARIES),
     }
-    return found | {name: words.fill(value) for name, value in program.environment.items()}
+    return found | {name: fill(value) for name, value in program.environment.items()}
 
 
 def watchers(role: str, port: int) -> dict[str, list[str]]:
@@ -113,7 +114,7 @@ def plan_of(flow: Flow, topology: Topology, role: str) -> dict[str, Any]:
         "counts": end.counts,
         "counts_file": end.counts_file,
         "trouble": list(program.trouble),
-        "environment": environment(program, words),
+        "environment": environment(program, words.root, words.fill),
         "watchers": watchers(role, program.port),
         "messages": flow.messages,
         "interval_s": flow.interval_ms / 1000,
