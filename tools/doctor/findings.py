@@ -258,13 +258,15 @@ def scope(facts: Facts) -> Iterator[Finding]:
 
 
 def both_ends(facts: Facts) -> Iterator[Finding]:
+    """Not of an association of two programs of this host, whose addresses are all ours."""
     mine = {address for link in facts.links for address in link.addresses}
     for one in facts.associations:
-        for path in one.paths:
-            if path.address in mine and path.address not in one.local:
+        theirs = [path.address for path in one.paths]
+        for address in theirs:
+            if address in mine and not mine.issuperset(theirs):
                 yield Finding(
                     "address-on-both-ends",
-                    f"{path.address} is an address of the peer and of this host",
+                    f"{address} is an address of the peer and of this host",
                     "what is sent there comes back to this host, which aborts the association",
                     "have the peer's program bind the addresses that it means, with sctp_bindx()",
                 )

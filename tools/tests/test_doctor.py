@@ -46,6 +46,17 @@ def test_a_healthy_host() -> None:
     assert cli.text([]) == "nothing found"
 
 
+def test_an_address_that_both_ends_announce() -> None:
+    """As of virtual machines behind NAT; an association within this host has all of them twice."""
+    shared = "10.0.2.15"
+    links = (*LINKS, Link("eth0", True, (shared,), ("10.0.2.0/24",), 0))
+    paths = (*PATHS, Path(shared, ACTIVE))
+    wild = replace(HEALTHY, links=links, associations=(Association("1", (*LOCAL, shared), paths),))
+    assert "address-on-both-ends" in names(wild)
+    inside = tuple(Path(address, ACTIVE) for address in LOCAL)
+    assert "address-on-both-ends" not in names(replace(HEALTHY, associations=(Association("1", LOCAL, inside),)))
+
+
 def test_associations_are_read() -> None:
     first, second = facts.associations(ASSOCS, REMADDR)
     assert first == Association(
