@@ -61,7 +61,7 @@ VARIANTS = {
     "kunit": Variant((*UML, "tools/build/kunit.fragment")),
     "doctor": Variant((*UML, "tools/build/doctor.fragment")),
     "trace": Variant((*UML, "tools/build/trace.fragment")),
-    "debug": Variant((*UML, DEBUG)),
+    "debug": Variant((*UML, DEBUG, "tools/build/debug-uml.fragment")),
     "x86": Variant(X86, *MACHINE),
     "x86-debug": Variant((*X86, DEBUG, "tools/build/debug-x86.fragment"), *MACHINE),
     "x86-kcsan": Variant(
