@@ -53,8 +53,8 @@ def test_an_address_that_both_ends_announce() -> None:
     paths = (*PATHS, Path(shared, ACTIVE))
     wild = replace(HEALTHY, links=links, associations=(Association("1", (*LOCAL, shared), paths),))
     assert "address-on-both-ends" in names(wild)
-    inside = tuple(Path(address, ACTIVE) for address in LOCAL)
-    assert "address-on-both-ends" not in names(replace(HEALTHY, associations=(Association("1", LOCAL, inside),)))
+    inside = Association("1", LOCAL, tuple(Path(address, ACTIVE) for address in LOCAL))
+    assert "address-on-both-ends" not in names(replace(HEALTHY, associations=(inside,)))
 
 
 def test_associations_are_read() -> None:

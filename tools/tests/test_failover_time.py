@@ -419,7 +419,7 @@ def test_the_manual_has_what_is_predicted_of_the_profiles() -> None:
 
 @pytest.mark.parametrize("name", ["profiles", "profiles-loss"])
 def test_the_scenarios_have_the_settings_of_the_profiles(name: str) -> None:
-    """In their order; "off" has none, for the defaults are what 00-off.conf writes out. Two are loaded together."""
+    """In their order; "off" has none, for the defaults are what 00-off.conf writes out; two in turn."""
     variants = tomllib.loads((ROOT / "testbed" / "scenarios" / f"{name}.toml").read_text())["variants"]
     files = {file.stem.split("-")[1]: profile(file) for file in (ROOT / "sysctl").glob("*.conf")}
     files["signalling-cmt"] = files["signalling"] | files["cmt"]
