@@ -427,8 +427,9 @@ def cuts_undone(apart: int) -> int:
     """Of a path that has lost two messages APART, which were only late: the peer has got them twice."""
     peer = Peer(cmt="1", max_burst="0", failover_link="1")
     peer.buffer(16 << 20)
-    done = served(peer, measured(peer), 3000)
+    done = measured(peer)
     ip("link set va1 down")  # all that follows takes one path
+    done = served(peer, done, 3000)
     peer.say(2200, SMALL)
     sent = [peer.number(one) for one in peer.messages(RTT_S) if one.path == 0]
     late = next(number for number in sent if number > done + 1 and number + apart in sent)
