@@ -54,14 +54,15 @@ def test_losses_on_both_paths_delay_nothing_but_what_both_lose(measure: Any) -> 
 
 @pytest.mark.parametrize("loss_pct", [1, 2])
 def test_what_both_paths_lose_takes_a_few_round_trips(measure: Any, loss_pct: int) -> None:
-    """Of 20,000; which of the two arrives first is the same for all while the paths are equal.
+    """Of 20,000 both paths lose two at 1 % and eight at 2 %, on average.
 
-    The messages behind a lost one wait for it: at 2 % loss they are more than one in a thousand.
+    The messages behind one wait for it: two samples of the series, which has 2000.
     """
     made = measure("redundant-loss", "redundant", 400, link_delay_ms=20, loss_pct=loss_pct)
-    delays = sorted(delay for _, delay in made["series"]["message_delay"])
-    if loss_pct == 1:
-        assert delays[len(delays) * 999 // 1000] <= ONE_WAY_S + SLACK_S
+    delays = [delay for _, delay in made["series"]["message_delay"]]
+    lost = 20000 * (loss_pct / 100) ** 2
+    late = sum(delay > ONE_WAY_S + SLACK_S for delay in delays)
+    assert 0 < late <= 2 * (lost + 3 * lost**0.5)
     assert made["metrics"]["t3_timeouts"] == 0
     assert made["metrics"]["max_message_delay_s"] <= 8 * ONE_WAY_S
 
