@@ -262,8 +262,10 @@ def both_ends(facts: Facts) -> Iterator[Finding]:
     mine = {address for link in facts.links for address in link.addresses}
     for one in facts.associations:
         theirs = [path.address for path in one.paths]
+        if mine.issuperset(theirs):
+            continue
         for address in theirs:
-            if address in mine and not mine.issuperset(theirs):
+            if address in mine:
                 yield Finding(
                     "address-on-both-ends",
                     f"{address} is an address of the peer and of this host",
