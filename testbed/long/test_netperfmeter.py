@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 from sctpkernel.netperfmeter import built
-from sctplab.plan.link_commands import build_commands
-from sctplab.spec.model import Direction, Topology
-from sctplab.spec.model import Path as Way
-from sctplab.spec.schema import plain
-from tests.kernel_run import linux, run_work
+from sctplab.spec.model import Direction
+from tests.kernel_run import run_scripts
 
 pytestmark = pytest.mark.kernel
 WALL_S, RUN_S = 300, 20
@@ -31,13 +28,9 @@ RECEIVED = re.compile(
 
 def flow(kernel: str, cmt: str, folder: Path) -> dict[str, Any]:
     """How a flow over two paths ended."""
-    setup = build_commands(Topology(tuple(Way(f"path{number}", LINK, LINK) for number in (1, 2))), 1)
-    plan = {
-        "setup": [plain(one) for one in setup],
-        "scripts": {cmt: f"mkdir {folder}/{cmt}; cd {folder}/{cmt}; {SERVER}{CLIENT}{cmt}{END}"},
-        "environment": {"NETPERFMETER": str(built())},
-    }
-    ended: dict[str, Any] = run_work("launch", linux(kernel), folder, WALL_S, **plan)["ended"][cmt]
+    scripts = {cmt: f"mkdir {folder}/{cmt}; cd {folder}/{cmt}; {SERVER}{CLIENT}{cmt}{END}"}
+    environment = {"NETPERFMETER": str(built())}
+    ended: dict[str, Any] = run_scripts(kernel, LINK, folder, WALL_S, scripts, environment)[cmt]
     return ended
 
 

@@ -2,6 +2,7 @@
 """Boots a kernel of the laboratory for one piece of work instead of a run: testbed/tests/kernel/work/*.py."""
 
 import json
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 from sctplab.paths import SETUP
 from sctplab.place.uml import BUILD, boot, boot_environment
+from sctplab.plan.link_commands import Command, build_commands
 from sctplab.processes import Processes, last_line
-from sctplab.spec.model import USUAL_BASE
+from sctplab.spec.model import USUAL_BASE, Direction, Topology
+from sctplab.spec.model import Path as Way
+from sctplab.spec.schema import plain
 
 WORK = Path(__file__).resolve().parent / "kernel" / "work"
 SEED = 1
@@ -47,6 +51,26 @@ def run_work(
     assert result["status"] == "ok", f"{result}; {story}"
     assert result["warnings"] == []
     return result
+
+
+def run_scripts(
+    kernel: str,
+    link: Direction,
+    folder: Path,
+    wall_s: float,
+    scripts: Mapping[str, str],
+    environment: Mapping[str, str],
+    setup: Sequence[Command] = (),
+) -> dict[str, Any]:
+    """How SCRIPTS ended on a kernel (stock or patched) with two hosts and two paths of LINK each way."""
+    ways = tuple(Way(f"path{number}", link, link) for number in (1, 2))
+    plan = {
+        "setup": [plain(one) for one in (*build_commands(Topology(ways), 1), *setup)],
+        "scripts": dict(scripts),
+        "environment": dict(environment),
+    }
+    ended: dict[str, Any] = run_work("launch", linux(kernel), folder, wall_s, **plan)["ended"]
+    return ended
 
 
 def run_cases(name: str, kernel: str, folder: Path, wall_s: float, **plan: Any) -> dict[str, str]:

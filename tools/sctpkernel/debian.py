@@ -231,8 +231,10 @@ def download_with_needs(packages: Sequence[str], folder: Path) -> list[Path]:
     return sorted(archives.glob("*.deb"))
 
 
-def download_source(package: str, version: str, folder: Path, suite: str = "") -> Path:
-    """Fetch a source package of the machine's release, or of SUITE; the archive of the unchanged source."""
+def fetch_source(package: str, version: str, folder: Path, suite: str = "") -> None:
+    """The unchanged source of a package of the machine's release, or of SUITE, into FOLDER."""
     words = ["source", "--download-only", "--tar-only", f"{package}={version}"]
     _fetch(words, "deb-src", [suite or codename()], folder)
-    return next(folder.glob(f"{package}_*.orig.tar.*[!c]"))
+    archive = next(folder.glob(f"{package}_*.orig.tar.*[!c]"))
+    unpack = ["tar", "-C", str(folder), "--strip-components=1", "-xf", str(archive)]
+    subprocess.run(unpack, check=True, stdin=subprocess.DEVNULL)

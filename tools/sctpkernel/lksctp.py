@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from sctpkernel.bases import package_version
-from sctpkernel.debian import download_source
+from sctpkernel.debian import fetch_source
 from sctpkernel.errors import FAILED, Problem, last_line, warn
 from sctpkernel.paths import cache_root, locked, new_folder
 
@@ -39,9 +39,7 @@ def _make(version: str, folder: Path) -> None:
     warn(f"building the functional tests of {SOURCE} {version} ...")
     with tempfile.TemporaryDirectory(prefix="lksctp-") as name:
         source = Path(name)
-        archive = download_source(SOURCE, version, source)
-        tar = ["tar", "-C", name, "--strip-components=1", "-xf", str(archive)]
-        subprocess.run(tar, check=True, stdin=subprocess.DEVNULL)
+        fetch_source(SOURCE, version, source)
         tests = source / "src/func_tests"
         with new_folder(folder) as temporary:
             for program in programs((tests / "Makefile.am").read_text(encoding="utf-8")):

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from sctpkernel.bases import find_base, reference_base
-from sctpkernel.debian import download_source, install, missing
+from sctpkernel.debian import fetch_source, install, missing
 from sctpkernel.errors import FAILED, Problem, last_line, warn
 from sctpkernel.paths import cache_root, locked, new_folder
 from sctpkernel.series import load_series
@@ -61,9 +61,7 @@ def _make(text: str, folder: Path) -> None:
     warn(f"building {NAME} {VERSION} against the series' {HEADER} ...")
     with tempfile.TemporaryDirectory(prefix=f"{NAME}-") as name:
         there = Path(name)
-        archive = download_source(NAME, VERSION, there, SUITE)
-        unpack = ["tar", "-C", name, "--strip-components=1", "-xf", str(archive)]
-        subprocess.run(unpack, check=True, stdin=subprocess.DEVNULL)
+        fetch_source(NAME, VERSION, there, SUITE)
         (there / "linux").mkdir()
         (there / "linux" / Path(HEADER).name).write_text(text, encoding="utf-8")
         with new_folder(folder) as temporary:

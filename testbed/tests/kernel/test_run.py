@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 from sctpkernel.packaged import ensure_packaged
 from sctplab.paths import ROOT
-from sctplab.plan.link_commands import Command, build_commands
+from sctplab.plan.link_commands import Command
 from sctplab.plan.packaged import PYTHON
 from sctplab.programs import made
-from sctplab.spec.model import HOSTS, Direction, Topology
-from sctplab.spec.model import Path as Way
-from sctplab.spec.schema import plain
-from tests.kernel_run import WORK, linux, run_work
+from sctplab.spec.model import HOSTS, Direction
+from tests.kernel_run import WORK, run_scripts
 
 pytestmark = pytest.mark.kernel
 WALL_S = 240
@@ -36,13 +34,11 @@ TYPES = (
 def done(kernel: str, folder: Path, scripts: dict[str, str], **environment: str) -> dict[str, Any]:
     """How SCRIPTS ended on a kernel with two hosts and two paths, under the signalling profile if patched."""
     made("tools/launch/library", "launch", "all", flags="")
-    setup = build_commands(Topology(tuple(Way(f"path{number}", LINK, LINK) for number in (1, 2))), 1)
-    if kernel == "patched":
-        profile = str(ROOT / "sysctl" / "10-signalling.conf")
-        setup += [Command("", ("ip", "netns", "exec", host, "sysctl", "-q", "-p", profile)) for host in HOSTS]
-    plan = {"setup": [plain(one) for one in setup], "scripts": scripts, "environment": environment}
-    ended: dict[str, Any] = run_work("launch", linux(kernel), folder, WALL_S, **plan)["ended"]
-    return ended
+    profile = str(ROOT / "sysctl" / "10-signalling.conf")
+    load = [Command("", ("ip", "netns", "exec", host, "sysctl", "-q", "-p", profile)) for host in HOSTS]
+    return run_scripts(
+        kernel, LINK, folder, WALL_S, scripts, environment, load if kernel == "patched" else ()
+    )
 
 
 @pytest.fixture(scope="module")
