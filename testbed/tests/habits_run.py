@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 
-from failover.settings import profile
-from sctplab.paths import ROOT
 from sctplab.plan.link_commands import address, build_commands
 from sctplab.spec.model import Direction, Path, Topology
+from sctplab.spec.profiles import settings_of
 from sctplab.spec.schema import plain
 from tests.kernel_run import linux, run_work
 
@@ -44,7 +43,7 @@ def took_s(
 ) -> list[float]:
     """Under profile NAME of sysctl/ at HOSTS, in the order of SEEDS."""
     topology = ways.topology()
-    values = profile(ROOT / "sysctl" / f"{name}.conf")
+    values = settings_of(name)
     found = run_work(
         "habits",
         linux("patched"),

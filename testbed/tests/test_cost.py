@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The Python half of lab cost: cases, settings, symbols, ratios."""
+"""The Python half of lab cost: cases, symbols, ratios."""
 
 import pytest
 from sctplab.errors import LabError, RunError
@@ -36,16 +36,6 @@ def test_chunks_have_a_limit() -> None:
 def test_a_kind_that_is_none() -> None:
     with pytest.raises(LabError, match="--kind: got 'sacks', expected one of data, "):
         cost.cases(cost.Asked(kinds=("sacks",)))
-
-
-def test_settings_of_the_profile() -> None:
-    found = cost.settings(cost.PROFILE.read_text(), "25-cmt.conf")
-    assert "cmt=1" in found and "cmt_sack=per-path" in found
-
-
-def test_settings_refuse_what_is_none() -> None:
-    with pytest.raises(LabError, match=r"x\.conf: got 'net\.core\.rmem_max = 1'"):
-        cost.settings("# why\n\nnet.core.rmem_max = 1\n", "x.conf")
 
 
 def test_symbols_prefer_the_marker() -> None:

@@ -20,13 +20,6 @@ from sctplab.spec.scenario import Choice
 from sctplab.spec.schema import At, build
 from tests.programs_run import specs
 
-PROFILES = {
-    "signalling": ["10-signalling"],
-    "sent-twice": ["10-signalling"],
-    "cmt": ["25-cmt"],
-    "signalling-cmt": ["10-signalling", "25-cmt"],
-}
-MORE = {"sent-twice": {"net.sctp.redundant_bytes": "1400"}}
 LINE = r"^(?P<number>\d+) (?P<sent>\d+) (?P<filling>\S*)$"
 SMALL = {"packages": ["xx"], "port": 1, "server": {"run": ["x"], "counts": LINE}, "client": {"run": ["y"]}}
 
@@ -46,17 +39,8 @@ def test_each_program_has_its_lines_on_the_page_and_each_line_its_program() -> N
             assert sum(text.count("{page}") for text in texts) == 1, f"{name}: {end}"
 
 
-def test_the_scenario_has_the_settings_of_the_profiles() -> None:
-    from launch.cli import settings_of
-
+def test_the_scenario_has_each_program() -> None:
     tree = tomllib.loads((program.ROOT / "testbed" / "scenarios" / "programs.toml").read_text())
-    for variant, profiles in PROFILES.items():
-        own = {key: str(value) for key, value in tree["variants"][variant]["sysctl"].items()}
-        loaded = {key: value for profile in profiles for key, value in settings_of(profile).items()}
-        assert own == loaded | MORE.get(variant, {})
-    assert tree["factors"]["program"] == [
-        name for name in tree["factors"]["program"] if name in program.known()
-    ]
     assert sorted(tree["factors"]["program"]) == program.known()
 
 

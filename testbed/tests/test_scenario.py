@@ -24,6 +24,7 @@ from sctplab.spec.model import (
     Topology,
 )
 from sctplab.spec.model import Path as LinkPath
+from sctplab.spec.profiles import settings_of
 from sctplab.spec.scenario import Choice, expand, load, set_factors
 from sctplab.spec.schema import At, build, plain
 
@@ -94,6 +95,18 @@ def test_values_reach_the_spec(file: Path) -> None:
     }
     assert spec.sysctl.host2["net.sctp.rto_min"] == "100"
     assert spec.question == "Does it expand?"
+
+
+def test_profiles_come_before_the_variants_own_settings(file: Path) -> None:
+    asked = 'profiles = ["10-signalling", "25-cmt"]\nsysctl = { "net.sctp.cmt" = 0 }\n'
+    file.write_text(GOOD + f'[variants.profiles]\nkernels = ["patched"]\n{asked}')
+    spec = next(spec for spec in runs(file) if spec.variant == "profiles")
+    assert spec.sysctl.host1 == {
+        "net.sctp.rto_min": "200",
+        **settings_of("10-signalling"),
+        **settings_of("25-cmt"),
+        "net.sctp.cmt": "0",
+    }
 
 
 def test_a_value_may_be_what_another_leaves(file: Path) -> None:
@@ -224,6 +237,11 @@ def test_set_values_are_checked_like_the_files(file: Path) -> None:
             r"paths: got 'path9', expected one of the paths path1, path2",
         ),
         ('["patched"]', '["mended"]', r"\[variants.same\] kernels: got \['mended'\]"),
+        (
+            'kernels = ["patched"]',
+            'profiles = ["5-none"]',
+            r"\[variants.same\] profiles: got \['5-none'\], expected a list of 00-off, ",
+        ),
         (
             'name = "path2"',
             'name = "path1"',

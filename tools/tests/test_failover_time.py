@@ -417,18 +417,6 @@ def test_the_manual_has_what_is_predicted_of_the_profiles() -> None:
         assert stated[f"``{file.name}``"] == predicted
 
 
-@pytest.mark.parametrize("name", ["profiles", "profiles-loss"])
-def test_the_scenarios_have_the_settings_of_the_profiles(name: str) -> None:
-    """In their order; "off" has none, for the defaults are what 00-off.conf writes out; two in turn."""
-    variants = tomllib.loads((ROOT / "testbed" / "scenarios" / f"{name}.toml").read_text())["variants"]
-    files = {file.stem.split("-")[1]: profile(file) for file in (ROOT / "sysctl").glob("*.conf")}
-    files["signalling-cmt"] = files["signalling"] | files["cmt"]
-    assert set(variants) == set(files)
-    for variant, values in files.items():
-        used = {key: str(value) for key, value in variants[variant].get("sysctl", {}).items()}
-        assert list(used.items()) == ([] if variant == "off" else list(values.items()))
-
-
 def two_paths(policy: str, primary: State, other: State) -> Choice:
     names = ("primary", "alternate")
     first, second = (Link(name, 0.02, (0.0, 1.0), Estimate(100), 100, 1500, 4380) for name in names)

@@ -23,14 +23,13 @@ from typing import Any
 
 from sctplab.errors import LabError
 from sctplab.oracle.fixes import Fixes, first_that
-from sctplab.paths import ROOT
 from sctplab.random import differential
 from sctplab.random.differential import ingredients
 from sctplab.run import record, runner
 from sctplab.run.identical import captures_differ, run_captured
+from sctplab.spec import profiles
 from sctplab.spec.model import USUAL_BASE, HostSettings, RunSpec
 from sctplab.spec.scenario import Choice
-from sctplab.stress import cost
 
 OFF = "off"
 STOCK, PATCHED = "stock", "patched"
@@ -108,22 +107,18 @@ class Asked:
 
 
 def profile(name: str) -> dict[str, str]:
-    """The settings of sysctl/NAME.conf; raises LabError for a name of none."""
+    """The sysctls of sysctl/NAME.conf; raises LabError for a name of none."""
     if name == OFF:
         return {}
-    folder = ROOT / "sysctl"
-    file = folder / f"{name}.conf"
-    if not file.is_file():
-        known = ", ".join(sorted(one.stem for one in folder.glob("*.conf")))
-        raise LabError(f"--against {name}: expected {OFF} or one of {known}")
-    return dict(word.split("=", 1) for word in cost.settings(file.read_text(), file.name))
+    if name not in profiles.known():
+        raise LabError(f"--against {name}: expected {OFF} or one of {', '.join(profiles.known())}")
+    return profiles.settings_of(name)
 
 
 def with_profile(spec: RunSpec, settings: dict[str, str]) -> RunSpec:
     """The profile's settings come last; what the run has drawn for them does not hold."""
-    added = {f"net.sctp.{name}": value for name, value in settings.items()}
     hosts = (
-        {key: value for key, value in host.items() if key not in added} | added
+        {key: value for key, value in host.items() if key not in settings} | settings
         for host in (spec.sysctl.host1, spec.sysctl.host2)
     )
     return replace(spec, sysctl=HostSettings(*hosts))

@@ -12,11 +12,9 @@ traffic in sysctl/.
 
 from __future__ import annotations
 
-from failover.settings import profile
-
-from sctplab.paths import ROOT
 from sctplab.random.choice import Draw, Generated, run_spec
 from sctplab.spec.model import Direction, Event, Flow, Path, RunSpec, Topology
+from sctplab.spec.profiles import settings_of
 from sctplab.spec.scenario import Choice
 
 NAME = "closed-window"
@@ -42,7 +40,7 @@ def spec(seed: int, kernel: str, choice: Choice, variant: str) -> RunSpec:
     topology = Topology(tuple(path(draw, number) for number in range(1, draw.one("paths", (2, 2, 2, 3)) + 1)))
     closed_s = draw.between("closed", *CLOSED_S)
     up_s = HANDSHAKE * topology.paths[0].forward.delay_ms / 1000
-    settings = profile(ROOT / "sysctl" / f"{PROFILES[variant]}.conf") if variant != OFF else {}
+    settings = settings_of(PROFILES[variant]) if variant != OFF else {}
     return run_spec(
         draw,
         QUESTION,

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import tomli_w
-from failover.settings import profile
 
-from sctplab.paths import ROOT
 from sctplab.replay.figures import DEFAULTS, USUAL_MTU, Figure, Figures, own
 from sctplab.replay.messages import MOST_TIMES, Messages
 from sctplab.replay.outages import Outage
+from sctplab.spec.profiles import known
 
 LEAD_S = 5.0  # until the replay is where a capture began that has no set-up
 FEWEST_BACK = 10  # messages the other way that are worth a flow
@@ -210,17 +210,16 @@ class File:
         own_values = {f"net.sctp.{name}": round(one.value) for name, one in seen.items()
                       if round(one.value) != DEFAULTS[name]}  # fmt: skip
         if own_values:
-            yield variant("seen", ["stock"], own_values, "with the timers above")
-        for path in sorted((ROOT / "sysctl").glob("*.conf")):
-            if path.stem != OFF:
-                values = {key: int(word) if word.isdigit() else word for key, word in profile(path).items()}
-                yield variant(path.stem.partition("-")[2], ["patched"], values, f"sysctl/{path.name}")
+            yield variant("seen", "stock", {"sysctl": own_values}, "    # with the timers above")
+        for profile in known():
+            if profile != OFF:
+                yield variant(profile.partition("-")[2], "patched", {"profiles": [profile]})
 
 
-def variant(name: str, kernels: list[str], values: dict[str, int] | dict[str, int | str], why: str) -> str:
-    made = tomli_w.dumps({"variants": {name: {"kernels": kernels, "sysctl": values}}}).strip()
+def variant(name: str, kernel: str, settings: dict[str, Any], why: str = "") -> str:
+    made = tomli_w.dumps({"variants": {name: {"kernels": [kernel], **settings}}}).strip()
     first, _, rest = made.partition("\n")
-    return f"{first}    # {why}\n{rest}"
+    return f"{first}{why}\n{rest}"
 
 
 def figure(key: str, one: Figure, digits: int = 6) -> Iterator[str]:

@@ -49,7 +49,8 @@ A scenario file asks one question, written as a comment in its first line:
     flow = { paths = ["path1"] }      # replaces keys of all flows that are not background
     [variants.same]
     kernels = ["patched"]             # flavours that know these settings (default: all)
-    sysctl = { "net.sctp.rtx_policy" = "same" }     # also sysctl_host1, sysctl_host2
+    profiles = ["10-signalling"]      # files of sysctl/, loaded in this order
+    sysctl = { "net.sctp.rtx_policy" = "same" }     # then these; also sysctl_host1, sysctl_host2
 
     [refused.stock]                   # optional; factors' values that this flavour refuses: no such runs
     pmr = [0]
@@ -74,7 +75,7 @@ from typing import Any, Protocol
 
 from sctplab.errors import LabError
 from sctplab.paths import SCENARIOS
-from sctplab.spec import report_spec
+from sctplab.spec import profiles, report_spec
 from sctplab.spec.model import FLAVOURS, LABEL, SPEC_FORMAT, USUAL_BASE, Bottleneck, Direction, RunSpec
 from sctplab.spec.model import Path as LinkPath
 from sctplab.spec.schema import At, build, count, mapping, nearest, number, refuse_unknown
@@ -92,7 +93,7 @@ OPTIONAL = [
     *SYSCTL_KEYS,
 ]
 TABLES = ["topology", "flows", *OPTIONAL, *report_spec.KEYS]
-VARIANT_KEYS = ["kernels", "flow", *SYSCTL_KEYS]
+VARIANT_KEYS = ["kernels", "flow", "profiles", *SYSCTL_KEYS]
 DIRECTION_KEYS = [f.name for f in fields(Direction)]
 PATH_KEYS = [f.name for f in fields(LinkPath)] + DIRECTION_KEYS
 BOTTLENECK_KEYS = [f.name for f in fields(Bottleneck)] + DIRECTION_KEYS + ["queue_bdp"]
@@ -194,6 +195,9 @@ def check_variant(content: Mapping[str, Any], at: At) -> None:
     kernels = content.get("kernels", list(FLAVOURS))
     if not isinstance(kernels, list) or not kernels or not set(kernels) <= set(FLAVOURS):
         raise at("kernels").refuse(kernels, "a list of " + ", ".join(FLAVOURS))
+    loaded, known = content.get("profiles", []), profiles.known()
+    if not isinstance(loaded, list) or not all(name in known for name in loaded):
+        raise at("profiles").refuse(loaded, "a list of " + ", ".join(known))
 
 
 def read_factors(found: Mapping[str, Any], at: At) -> dict[str, tuple[Any, ...]]:
@@ -443,11 +447,17 @@ def copies(flow: dict[str, Any], at: At) -> Iterator[dict[str, Any]]:
 
 
 def both_hosts(tree: Mapping[str, Any], changes: Mapping[str, Any], at: At) -> dict[str, dict[str, Any]]:
-    """Settings per host; the variant's come after the scenario's, one host's after both hosts'."""
+    """Settings per host; the variant's come after the scenario's, one host's after both hosts'.
+
+    The variant's profiles come between.
+    """
+    loaded: dict[str, str] = {}
+    for name in changes.get("profiles", []):
+        loaded |= profiles.settings_of(name)
     result: dict[str, dict[str, Any]] = {}
     for host in ("host1", "host2"):
         result[host] = {}
-        for source in (tree, changes):
+        for source in (tree, {"sysctl": loaded}, changes):
             for key in ("sysctl", f"sysctl_{host}"):
                 result[host].update(mapping(source.get(key, {}), at(key)))
     return result

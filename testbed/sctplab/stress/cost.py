@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from sctplab.errors import LabError, RunError
-from sctplab.paths import AGENT, ROOT, SETUP
+from sctplab.paths import AGENT, SETUP
 from sctplab.place.uml import BUILD, boot, boot_environment
 from sctplab.processes import Processes, last_line
 from sctplab.programs import made, missing, search_path
 from sctplab.spec.model import USUAL_BASE
+from sctplab.spec.profiles import settings_of
 
-PROFILE = ROOT / "sysctl" / "25-cmt.conf"
+PROFILE = "25-cmt"
 ENTRY = re.compile(r"sctp_(rcv|sendmsg|generate_\w+_event)$")
 MARKER = "sys_sethostname"
 WALL_S = 1800.0  # of a boot: instructions one by one take 10 to 60 us each
@@ -106,19 +107,6 @@ def cases(asked: Asked) -> list[Case]:
     return [one for one in every if not asked.kinds or one.kind in asked.kinds]
 
 
-def settings(text: str, file: str) -> list[str]:
-    """NAME=VALUE of the lines `net.sctp.NAME = VALUE`."""
-    found = []
-    for line in text.splitlines():
-        if not line.strip() or line.startswith("#"):
-            continue
-        match = re.fullmatch(r"net\.sctp\.(\w+)\s*=\s*(\S+)\s*", line)
-        if not match:
-            raise LabError(f"{file}: got {line!r}, expected lines such as net.sctp.cmt = 1")
-        found.append(f"{match[1]}={match[2]}")
-    return found
-
-
 def symbols(listing: str) -> str:
     """The symbol file of cost-steps from the output of nm -n; raises RunError without MARKER or functions."""
     lines: dict[str, tuple[str, str]] = {}
@@ -169,7 +157,9 @@ class Counting:
         number = case.stepped if stepped else case.timed
         words = [case.kind, str(case.addresses), str(case.chunks), str(number)]
         if variant == "on":
-            words += settings(PROFILE.read_text(), str(PROFILE))
+            words += [
+                f"{key.removeprefix('net.sctp.')}={value}" for key, value in settings_of(PROFILE).items()
+            ]
         with tempfile.TemporaryDirectory(prefix="sctplab-cost-") as name:
             folder = Path(name)
             plan = {"path": self.iproute2, "program": str(self.folder / "cost-load"), "words": words}

@@ -6,21 +6,19 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from sctplab.paths import ROOT
 from sctplab.report.compare import differences
 from sctplab.run import runner
 from sctplab.run.identical import captures_differ, kernels_differ, run_captured
 from sctplab.spec import scenario
 from sctplab.spec.model import RunSpec
+from sctplab.spec.profiles import settings_of
 from sctplab.spec.scenario import Choice
-from sctplab.stress import cost
 from tests.cmt_run import with_settings
 
 pytestmark = pytest.mark.kernel
 OFF = [name for name in scenario.names() if name.startswith("off-")]
 # The series' settings and as many of stock's, at their defaults: to write one takes a moment of virtual time.
-OFF_FILE = ROOT / "sysctl/00-off.conf"
-PROFILE = dict(word.split("=", 1) for word in cost.settings(OFF_FILE.read_text(), OFF_FILE.name))
+PROFILE = {key.removeprefix("net.sctp."): value for key, value in settings_of("00-off").items()}
 STOCKS_OWN = ("association_max_retrans", "hb_interval", "path_max_retrans", "pf_enable", "pf_retrans")
 STOCKS_OWN += ("rto_initial", "rto_max", "rto_min", "sack_timeout")
 MORE_OF_STOCK = {"max_burst": "4", "max_init_retransmits": "8", "rwnd_update_shift": "4"}  # in no profile
