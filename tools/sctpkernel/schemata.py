@@ -23,7 +23,11 @@ core_param({PARAMETER}, {PARAMETER}, int, 0444);
 """
 # An error, or where one comes from that is in a macro of a header.
 BROKEN = re.compile(r"^mutant-(\d+):\d+:\d+: (?:error|note: in expansion of macro .BUILD_BUG)", re.MULTILINE)
-_HEAD = re.compile(r"(?P<type>[\w\s*]+[\s*])(?P<name>\w+)\((?P<parameters>.*)\)\s*", re.DOTALL)
+_HEAD = re.compile(
+    r"(?P<type>[\w\s*]+[\s*])(?P<name>\w+)\((?P<parameters>.*?)\)\s*"
+    r"(?:__\w+\([^()]*\)\s*)*",  # what sparse is told of its locks
+    re.DOTALL,
+)
 _PARAMETER = re.compile(r".*?(?:\(\*(?P<pointer>\w+)\)\(.*\)|(?P<plain>\w+)(?:\[\w*\])*)\s*", re.DOTALL)
 
 

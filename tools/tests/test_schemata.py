@@ -16,7 +16,7 @@ SOURCE = """\
  */
 #define MOST(a, b) \\
 	((a) > (b) ? (a) : (b))
-
+#define __acquires(lock)
 static int sum;
 
 static void count(int n)
@@ -28,7 +28,7 @@ static void count(int n)
  * through a pointer.
  */
 static int f(int n, int (*g)(int, int),
-		const int a[2])
+		const int a[2]) __acquires(RCU)
 {
 	if (n == 0)
 		return a[0];
