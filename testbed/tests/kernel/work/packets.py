@@ -1038,6 +1038,19 @@ def what_migrated_is_retransmitted_although_the_rest_is_acknowledged() -> None:
     expect(numbers(peer, peer.messages(T3_S)), [done + 1])
 
 
+def what_goes_again_from_a_path_that_is_removed_keeps_no_window_closed() -> None:
+    """The path that carries it takes new data as well before that is acknowledged."""
+    settings = {"cmt": "1", "cmt_scheduler": "round-robin", "max_burst": "0"}
+    peer = Peer(paths=3, addip_enable="1", addip_noauth_enable="1", **settings)
+    served(peer, measured(peer), 30)
+    peer.say(3)
+    expect(sorted(paths(peer.messages(HEARD_S))), [0, 1, 2])
+    peer.remove(0, over=1)
+    expect(len(peer.messages(HEARD_S)), 1)
+    peer.say(6)
+    expect({*paths(peer.messages(HEARD_S))}, {1, 2})
+
+
 def two_sacks_in_a_packet_take_a_chunk_out_of_flight_once() -> None:
     """The first marks it for fast retransmission, the second acknowledges it; then another is lost."""
     peer = Peer(paths=1, max_burst="0")
@@ -1376,6 +1389,7 @@ CASES: list[Callable[[], None]] = [
     *twice.CASES,
     what_may_have_come_over_another_path_clears_no_error_counter,
     a_confirmed_path_takes_the_place_of_one_that_is_removed,
+    what_goes_again_from_a_path_that_is_removed_keeps_no_window_closed,
     the_peer_is_told_at_once_of_what_expired_where_it_removed_an_address,
     as_much_is_reneged_on_as_had_migrated,
     what_migrated_and_is_reneged_on_is_outstanding_again,
