@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sctplab import programs
+from sctplab import files, programs
 from sctplab.errors import LabError, RunError
 from sctplab.place import get
 from sctplab.plan import run_plan
@@ -293,6 +293,7 @@ def add_compare(compare_parser: argparse.ArgumentParser) -> None:
     option("--out", type=Path, help="with --set: result folder (default: results/NAME); good records stay")
     option("--jobs", type=whole(1), help="with --set: parallel runs (default: number of CPUs)")
     option("--pairs", type=whole(0), help="with --set: measurements of the processor time (default: 5)")
+    option("--seeds", type=whole(1), help="with --set: seeds per cell at least (default: the set's)")
 
 
 def add_ablation(ablation_parser: argparse.ArgumentParser) -> None:
@@ -441,6 +442,7 @@ def ns2_reference(options: argparse.Namespace) -> int:
         shlex.join(["testbed/lab", *sys.argv[1:]]),
     )
     runs = ns2.todo(of_variants(found, specs, options.variant), asked.agents)
+    files.ready(options.out)
     with progress(len(runs), 0) as shown:
         ns2.write_reference(runs, asked, options.out, shown)
     print(options.out)
@@ -474,10 +476,10 @@ def shrink_run(options: argparse.Namespace) -> int:
     asked = failing.Asked(
         options.scenario, options.seed, options.kernel, options.tries, options.jobs, options.out
     )
+    files.ready(options.out)
     text = failing.smallest(asked, lambda line: print(line, file=sys.stderr, flush=True))
     if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(text, encoding="utf-8")
+        files.write_text(options.out, text)
     print(options.out or text, end="\n" if options.out else "")
     return 0
 
@@ -517,6 +519,8 @@ def fuzz_kernel(options: argparse.Namespace) -> int:
     counting = options.guided or options.coverage
     if options.keep and not counting:
         raise LabError("--keep: got it alone, expected --guided or --coverage with it")
+    for file in (options.keep, options.out):
+        files.ready(file)
     guided = guide.Guide(fuzz_cases(options, program), options.guided)
     asked = fuzz.Asked(
         program, guided.cases(), options.kernel, options.build, options.jobs, options.minutes, counting
@@ -533,9 +537,8 @@ def fuzz_kernel(options: argparse.Namespace) -> int:
         found["coverage"] = guided.record(fuzz.kernel(asked))
         print(guide.line(found["coverage"]))
     if options.keep:
-        options.keep.write_text(guide.page(program, found["coverage"]))
+        files.write_text(options.keep, guide.page(program, found["coverage"]))
     if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
         record.write(options.out, found)
     failed = found["failed"]
     print(f"{len(records)} seeds, {found['packets'] + found['calls']} packets or calls, {len(failed)} failed")
@@ -559,10 +562,9 @@ def find_differences(options: argparse.Namespace) -> int:
 
 
 def find_races(options: argparse.Namespace) -> int:
-    import json
-
     from sctplab.stress import fuzz, races
 
+    files.ready(options.out)
     asked = races.Asked(
         options.build,
         options.kernel,
@@ -571,8 +573,7 @@ def find_races(options: argparse.Namespace) -> int:
         options.minutes,
         options.jobs,
     )
-    baseline = json.loads(options.baseline.read_text()) if options.baseline else {"reports": []}
-    found = races.races(asked, races.titles(baseline))
+    found = races.races(asked, races.titles_of(options.baseline) if options.baseline else [])
     if options.out:
         record.write(options.out, found)
     print("\n".join(races.table(found)))
@@ -584,6 +585,7 @@ def count_cost(options: argparse.Namespace) -> int:
 
     asked = cost.Asked(tuple(options.kind), cost.VARIANTS, options.chunks, options.repeat, options.times)
     cost.cases(asked)
+    files.ready(options.json)
 
     kept: list[dict[str, Any]] = []
 
@@ -603,6 +605,9 @@ def evidence(options: argparse.Namespace) -> int:
     from sctplab.evidence import command, manifest
 
     found = manifest.read()
+    makes = not (options.check or options.write or options.accept or options.trace or options.verify)
+    if options.only and (options.pack or not makes):
+        raise LabError("--only: got it with an option that takes all sets, expected it alone or with --quick")
     if options.check:
         return command.check(found)
     if options.write:
@@ -645,7 +650,7 @@ def compare_results(options: argparse.Namespace) -> int:
         return compare_series(options)
     from sctplab.report import compare
 
-    for name in ("out", "jobs", "pairs"):
+    for name in ("out", "jobs", "pairs", "seeds"):
         if getattr(options, name) is not None:
             raise LabError(f"--{name}: got it without --set, expected both or neither")
     print(compare.compare(Path(options.a), Path(options.b)))
@@ -662,6 +667,7 @@ def compare_series(options: argparse.Namespace) -> int:
         options.out or Path("results") / Path(options.set).stem,
         options.jobs,
         bench.PAIRS if options.pairs is None else options.pairs,
+        options.seeds or 1,
     )
     bench.compare_series(asked, lambda text: print(text, flush=True))
     return 0
@@ -671,8 +677,8 @@ def measure_rules(options: argparse.Namespace) -> int:
     from sctplab.oracle import ablation, bench
 
     left_out = ablation.groups(ablation.read(), options.only, options.together)
-    asked = bench.Asked(options.set, "", "", options.out, options.jobs, 0)
-    ablation.measure(asked, left_out, options.seeds, lambda text: print(text, flush=True))
+    asked = bench.Asked(options.set, "", "", options.out, options.jobs, 0, options.seeds)
+    ablation.measure(asked, left_out, lambda text: print(text, flush=True))
     print(f"The table: {options.out / 'ablation.csv'}")
     return 0
 
@@ -686,6 +692,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         options = parser().parse_args(argv)
         code: int = options.handler(options)
+        sys.stdout.flush()
         return code
     except LabError as error:
         return complain(str(error), 2)
@@ -694,6 +701,8 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    except OSError as error:
+        return complain(f"{error.filename or 'output'}: {error.strerror}", 1)
     except KeyboardInterrupt:
         return complain("interrupted; finished records are kept, go on with --resume", 130)
 

@@ -52,6 +52,32 @@ def test_a_summary_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert found.source == {"command": "testbed/lab run demo --repeat 2", **SOURCE}
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("demo,patched,cmt,50,2,1004,50\n", "", "7 of 8 runs"),
+        ("# series: abc\n", "", "no line '# series: '"),
+        ("1004,50", "1004", "is shorter than"),
+        ("1004", "many", "could not convert"),
+        ("# series: abc", "# series", "length 1"),
+        ("seed", "sown", "is not in list"),
+    ],
+)
+def test_a_summary_that_is_damaged_is_refused(tmp_path: Path, old: str, new: str, why: str) -> None:
+    path = tmp_path / "demo.csv"
+    text = data.text(DATA, RUNS)
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    with pytest.raises(LabError, match=ONE_LINE) as error:
+        data.read(path)
+    assert str(error.value).startswith(f"{path}: damaged") and why in str(error.value)
+
+
+def test_a_variant_that_no_scenario_has_is_refused() -> None:
+    with pytest.raises(LabError, match=r"no variant 'cmt-per-pth'; expected one of .*, cmt-per-path,"):
+        manifest.RunSet(("cmt-three",), variants=("cmt", "cmt-per-pth")).specs()
+
+
 def test_rows_by_factor_and_heads_in_lines() -> None:
     assert table.rst(filled()) == [
         "=====  ======  =======",
@@ -359,9 +385,10 @@ def test_a_summary_is_current_for_its_runs_metrics_and_series(
     specs = RUNS.specs()
     assert not command.current("demo", specs, {"return_s"})
     rows = tuple(Row(manifest.settings(spec), spec.seed, {"return_s": 1.0}) for spec in specs)
-    (tmp_path / "demo.csv").write_text(data.text(Data({**SOURCE, "series": data.series_id()}, rows), RUNS))
+    source = {**SOURCE, "runs": str(len(rows))}
+    (tmp_path / "demo.csv").write_text(data.text(Data({**source, "series": data.series_id()}, rows), RUNS))
     assert command.current("demo", specs, {"return_s"})
     assert not command.current("demo", specs[1:], {"return_s"})
     assert not command.current("demo", specs, {"goodput_mbit"})
-    (tmp_path / "demo.csv").write_text(data.text(Data(SOURCE, rows), RUNS))
+    (tmp_path / "demo.csv").write_text(data.text(Data(source, rows), RUNS))
     assert not command.current("demo", specs, {"return_s"})

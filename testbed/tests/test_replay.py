@@ -298,6 +298,19 @@ def test_other_refusals(tmp_path: Path) -> None:
         from_pcap([path], None, tmp_path / "a b.toml")
 
 
+def test_a_capture_that_no_scenario_can_be_leaves_the_old_one(tmp_path: Path) -> None:
+    rows = frames(usual().at(1))
+    half = len(rows) // 2
+    path = written(
+        tmp_path, "host1.pcap", pcap(rows[:half] + [(time_s + 90000, one) for time_s, one in rows[half:]])
+    )
+    out = tmp_path / "out.toml"
+    out.write_text("mine")
+    with pytest.raises(LabError, match=r"what is seen in .*host1.pcap: .*duration_s: got 9"):
+        from_pcap([path], None, out)
+    assert out.read_text() == "mine"
+
+
 def test_damaged_captures_end_in_a_scenario_or_one_line(tmp_path: Path) -> None:
     source = random.Random(1)
     good = pcap(frames(usual().at(1)))[:40_000]

@@ -208,6 +208,14 @@ def test_commands_name_factors_kernels_and_seeds(tmp_path: Path) -> None:
     ]
 
 
+def test_a_copied_record_is_no_second_run(tmp_path: Path) -> None:
+    folder = write(tmp_path, record(metrics={"goodput_mbit": 1})) / "records"
+    (file,) = folder.iterdir()
+    (folder / "copy.json").write_bytes(file.read_bytes())
+    with pytest.raises(LabError, match=r"the same run as .*copy.json; remove one of them"):
+        list(load_runs(tmp_path))
+
+
 def test_settings_are_shown_and_checked_against_what_was_read_back(tmp_path: Path) -> None:
     spec = {"sysctl": {"host1": {"net.sctp.rto_min": "200"}, "host2": {"net.sctp.rto_min": "200"}}}
     text = page(write(tmp_path, record(metrics={"goodput_mbit": 1}, spec=spec)))
@@ -277,7 +285,8 @@ def test_empty_folder_and_no_folder(tmp_path: Path) -> None:
         ({"format": "1"}, "format is '1', expected 1"),
         ({"status": "fine"}, "status is 'fine'"),
         ({"metrics": {"goodput_mbit": "fast"}}, "metric goodput_mbit is 'fast'"),
-        ({"metrics": {"goodput_mbit": float("nan")}}, "finite number"),
+        ({"metrics": {"goodput_mbit": float("nan")}}, "is 'nan', expected a number below"),
+        ({"metrics": {"goodput_mbit": 10**400}}, "expected a number below 1e\\+100"),
         ({"metrics": []}, "metrics is .*an object"),
         ({"host": {"wall_s": "long"}}, "wall_s is 'long'"),
     ],

@@ -10,7 +10,7 @@ from sctplab.paths import ROOT
 LABORATORY = ROOT / "testbed" / "sctplab"
 # Each may use those before it; a folder is a package, the others are modules.
 ORDER = (
-    *("errors", "paths", "processes", "spec", "programs", "plan", "vm", "remote", "place", "random"),
+    *("errors", "files", "paths", "processes", "spec", "programs", "plan", "vm", "remote", "place", "random"),
     *(
         "measure",
         "run",

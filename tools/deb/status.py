@@ -21,6 +21,7 @@ sys.path.insert(0, str(CHECKOUT if (CHECKOUT / "doctor").is_dir() else LIBRARY))
 sys.dont_write_bytecode = True
 
 from doctor.host import Module, bans, module_on_disk, newer, output, point_release, text_of  # noqa: E402
+from sctpkernel.errors import run_main  # noqa: E402
 
 PROFILES = Path("/usr/share/sctp-multipath/sysctl")
 # efivarfs: four bytes of attributes, then one that is 1 when Secure Boot is on
@@ -150,4 +151,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main("sctp-multipath", main)

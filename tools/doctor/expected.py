@@ -10,6 +10,7 @@ PORT is the peer's or ours, whichever is the fixed one; # begins a comment.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path as File
@@ -49,7 +50,7 @@ def parsed(text: str, name: str) -> Iterator[Peer]:
         if not port:
             continue
         where = f"{name}:{number}"
-        if not (port.isdigit() and 0 < int(port) < 1 << 16):
+        if not (re.fullmatch(r"[0-9]{1,5}", port) and 0 < int(port) < 1 << 16):
             raise Problem(f"{where}: got {port!r}, expected a port, then the addresses of the peer")
         if not addresses:
             raise Problem(f"{where}: got no address, expected those of the peer behind the port")

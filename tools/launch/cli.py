@@ -124,5 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return start(found, given, options)
 
 
-def start(found: str, given: argparse.Namespace, options: Sequence[Option]) -> NoReturn:
-    os.execve(found, [given.program, *given.arguments], environment(os.environ, options, given.convert))
+def start(found: str, given: argparse.Namespace, options: Sequence[Option]) -> int:
+    try:
+        os.execve(found, [given.program, *given.arguments], environment(os.environ, options, given.convert))
+    except OSError as error:
+        why = f"cannot be started ({error.strerror}), expected a program of this host"
+        return refuse(f"{found}: {why}", REFUSED)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,19 @@ WORDS = {
 }
 
 
+# Fields of 16 bits; others are of 32.
+MOST = dict.fromkeys(("association_max_retrans", "path_max_retrans", "pf_retrans"), (1 << 16) - 1)
+MOST_ELSE = (1 << 31) - 1
+# An option takes 0 for no change.
+NOT_ZERO = (
+    "rto_initial",
+    "rto_max",
+    "rto_min",
+    "hb_interval",
+    "sack_timeout",
+)
+
+
 class Refused(Exception):
     """One line: which key, what was got and what was expected."""
 
@@ -57,8 +71,9 @@ def future(number: int, value: int) -> Option:
 
 
 def whole(key: str, word: str) -> int:
-    if not word.isdigit() or int(word) >= 1 << 31:
-        raise Refused(f"{PREFIX}{key}: got {word!r}, expected a whole number")
+    least, most = int(key in NOT_ZERO), MOST.get(key, MOST_ELSE)
+    if not re.fullmatch(r"[0-9]{1,10}", word) or not least <= int(word) <= most:
+        raise Refused(f"{PREFIX}{key}: got {word!r}, expected a whole number from {least} to {most}")
     return int(word)
 
 

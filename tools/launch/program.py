@@ -15,7 +15,10 @@ DEPTH = 4  # of scripts whose interpreter is a script
 
 def obstacle(file: Path, depth: int = DEPTH) -> str:
     """Why not, in one line; "" when it can. A script is what its interpreter is."""
-    content = file.read_bytes()
+    try:
+        content = file.read_bytes()
+    except (OSError, ValueError) as error:
+        return f"{file}: cannot be read ({getattr(error, 'strerror', error)}), expected a program or a script"
     if content.startswith(b"#!") and depth:
         words = content.split(b"\n", 1)[0][2:].split()
         if not words:

@@ -36,7 +36,8 @@ def wanted(path: Path, given: argparse.Namespace) -> bool:
     """Whether a path is among those asked for."""
     if given.state and path.state not in given.state:
         return False
-    return not given.addr or bool({path.address.partition("%")[0], path.source} & set(given.addr))
+    own = {path.address, path.address.partition("%")[0], path.source}
+    return not given.addr or bool(own & set(given.addr))
 
 
 def chosen(found: Sequence[Association], given: argparse.Namespace) -> tuple[Association, ...]:
@@ -50,7 +51,7 @@ def chosen(found: Sequence[Association], given: argparse.Namespace) -> tuple[Ass
 
 def asked(given: argparse.Namespace) -> diag.Filter:
     """As much of the selection as the kernel can make: of several addresses none."""
-    only = given.addr[0] if given.addr and len(given.addr) == 1 else None
+    only = given.addr[0].partition("%")[0] if given.addr and len(given.addr) == 1 else None
     return diag.Filter(tuple(given.state or ()), given.port, only)
 
 

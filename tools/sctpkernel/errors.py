@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -12,6 +13,14 @@ from types import FrameType
 USAGE = 2  # the caller gave something that cannot work
 FAILED = 1  # the work itself went wrong
 INTERRUPTED = 130
+# Errors that are no fault of ours, and the remedy.
+OF_THE_HOST = {
+    errno.ENOSPC: "free some",
+    errno.EDQUOT: "free some",
+    errno.EROFS: "choose another folder (the cache: SCTPMP_CACHE)",
+    errno.EACCES: "choose a folder that you may write (the cache: SCTPMP_CACHE)",
+    errno.EPERM: "run it as root",
+}
 
 
 class Problem(Exception):
@@ -42,15 +51,20 @@ def run_main(name: str, main: Callable[[], int]) -> None:
     signal.signal(signal.SIGTERM, terminated)
     try:
         code = main()
+        sys.stdout.flush()
     except Problem as problem:
         warn(f"{name}: {problem}")
         code = problem.code
     except KeyboardInterrupt:
         warn(f"{name}: interrupted; nothing half-done was kept")
         code = INTERRUPTED
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = FAILED
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in OF_THE_HOST:
             raise
-        warn(f"{name}: no space left on the disk, writing {error.filename or 'a file'}: free some and repeat")
+        where = f"writing {error.filename or 'the output'}"
+        warn(f"{name}: {(error.strerror or '').lower()}, {where}: {OF_THE_HOST[error.errno]} and repeat")
         code = FAILED
     sys.exit(code)

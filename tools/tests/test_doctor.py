@@ -298,6 +298,7 @@ def test_addresses_that_a_peer_should_announce(tmp_path: File) -> None:
     [
         ("10.1.0.2 2905", "got '10.1.0.2', expected a port"),
         ("70000 10.1.0.2", "got '70000', expected a port"),
+        ("\u00b2905 10.1.0.2", "got '\u00b2905', expected a port"),
         ("2905", "got no address"),
         ("2905 ten", "got 'ten', expected an IPv4 or IPv6 address"),
     ],

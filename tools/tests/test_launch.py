@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from launch.cli import environment, main, options_of, parser, settings_of
+from launch.cli import environment, main, options_of, parser, settings_of, start
 from launch.options import Option, Refused, future, of_settings
 from launch.program import obstacle
 from sctpkernel.paths import ROOT
@@ -60,6 +60,30 @@ def test_words_that_no_kernel_has_are_refused() -> None:
     for values in ({"net.sctp.rtx_policy": "slow"}, {"net.sctp.rto_min": "soon"}):
         with pytest.raises(Refused, match=r"got 's.*expected"):
             of_settings(values)
+
+
+@pytest.mark.parametrize(
+    ("key", "word", "limits"),
+    [
+        ("path_max_retrans", "70000", "from 0 to 65535"),
+        ("pf_retrans", "65536", "from 0 to 65535"),
+        ("rto_min", "0", "from 1 to 2147483647"),
+        ("rto_min", "\u00b2", "from 1 to 2147483647"),
+        ("cmt", "9999999999", "from 0 to 2147483647"),
+    ],
+)
+def test_numbers_have_the_limits_of_their_fields(key: str, word: str, limits: str) -> None:
+    with pytest.raises(Refused, match=f"net.sctp.{key}: got '{word}', expected a whole number {limits}"):
+        of_settings({f"net.sctp.{key}": word})
+
+
+def test_a_program_of_another_machine_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = built(tmp_path)
+    content = bytearray(program.read_bytes())
+    content[18] = 183  # AArch64
+    program.write_bytes(content)
+    assert start(str(program), given("--nodelay"), []) == 126
+    assert "cannot be started (Exec format error)" in capsys.readouterr().err
 
 
 def test_options_of_the_command_line(proc: Path) -> None:
@@ -119,6 +143,9 @@ def test_others_are_refused(tmp_path: Path) -> None:
         (b"\x7fELF\x01" + bytes(80), "not a 64-bit program"),
         (b"\x7fELF\x02" + bytes(80) + b"\xff Go buildinf:", "made with Go"),
         (b"#!\n", "no interpreter after #!"),
+        (b"#!/no/such/sh\n", "/no/such/sh: cannot be read (No such file or directory)"),
+        (b"#!/tmp\n", "/tmp: cannot be read (Is a directory)"),
+        (b"#!/bin/\0sh\n", "cannot be read (embedded null byte)"),
     ):
         file.write_bytes(content)
         assert said in obstacle(file)

@@ -175,6 +175,7 @@ def test_the_kernel_is_asked_for_what_is_wanted() -> None:
     assert filter_of("--port", "5000") == (0, 5000, 0, bytes(16))
     assert filter_of("--state", "active", "--state", "inactive")[0] == 1 << 2 | 1 << 0
     assert filter_of("--addr", "10.1.0.2") == (0, 0, 2, bytes([10, 1, 0, 2]) + bytes(12))
+    assert filter_of("--addr", "fe80::a%2") == filter_of("--addr", "fe80::a")
     assert filter_of("--addr", "fe80::a")[2:] == (10, bytes.fromhex("fe80000000000000000000000000000a"))
     assert filter_of("--addr", "10.1.0.2", "--addr", "10.2.0.2") == (0, 0, 0, bytes(16))
 
@@ -288,6 +289,14 @@ def test_json_has_the_documented_fields() -> None:
     assert (content["format"], content["complete"]) == (1, True)
     for name in {*content, *one, *one["paths"][0]}:
         assert re.search(rf"^\.(It )?Va {name}\b", page, re.MULTILINE), name
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [("fe80::1%2", True), ("fe80::1", True), ("fe80::1%3", False), ("10.1.0.1", True)]
+)
+def test_an_address_is_taken_as_it_is_shown(asked: str, found: bool) -> None:
+    path = replace(recorded().paths[0], address="fe80::1%2", source="10.1.0.1")
+    assert selection.wanted(path, selection.options("paths", "").parse_args(["--addr", asked])) is found
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from sctplab.evidence import data, pages, table
 from sctplab.evidence.data import Data, Row
 from sctplab.evidence.manifest import Manifest, RunSet, settings
 from sctplab.evidence.pages import Summaries
+from sctplab.files import write_text
 from sctplab.measure.judge import judge_run
 from sctplab.measure.records import read_json
 from sctplab.run import runner
@@ -94,7 +95,7 @@ def write(manifest: Manifest) -> int:
 def _replace(file: Path, content: str) -> None:
     """FILE with this content; told where that is a change."""
     if not file.is_file() or file.read_text(encoding="utf-8") != content:
-        file.write_text(content, encoding="utf-8")
+        write_text(file, content)
         print(f"{file}: written")
 
 
@@ -135,7 +136,7 @@ def _summarise(one: Work, metrics: set[str]) -> None:
     made = Data(data.source(records), tuple(_rows(one, records, metrics)))
     data.FOLDER.mkdir(exist_ok=True)
     path = data.path_of(one.name)
-    path.write_text(data.text(made, one.runs), encoding="utf-8")
+    write_text(path, data.text(made, one.runs))
     print(f"{path}: {len(records)} runs")
 
 
@@ -179,9 +180,7 @@ def check(manifest: Manifest) -> int:
 
 def accept(manifest: Manifest) -> int:
     """All numbers that pages have from no record are given from now on."""
-    (data.FOLDER / pages.GIVEN).write_text(
-        "".join(f"{line}\n" for line in pages.given_lines(manifest)), encoding="utf-8"
-    )
+    write_text(data.FOLDER / pages.GIVEN, "".join(f"{line}\n" for line in pages.given_lines(manifest)))
     return 0
 
 

@@ -29,6 +29,7 @@ from sctplab.spec.model import USUAL_BASE
 FOLDER = ROOT / "Documentation" / "tables"
 PARTS = ("testbed/agent", "tools/mpflow", *(f"testbed/sctplab/{one}" for one in ("spec", "plan", "place")))
 PARTS += ("testbed/sctplab/random", "testbed/sctplab/run", "testbed/sctplab/measure")
+SOURCE = ("series", "kernel", "laboratory", "records", "runs")  # keys of the lines at the top
 UNTOLD = ("host", "kernel", "tools")  # members of a record that differ between equal runs
 Setting = str | float
 Key = tuple[tuple[str, Setting], ...]
@@ -139,13 +140,25 @@ def read(path: Path) -> Data:
         raise LabError(
             f"{path}: cannot be read: {error}; make it with testbed/lab evidence --only {path.stem}"
         ) from error
+    try:
+        return _parsed(lines)
+    except (ValueError, KeyError, csv.Error) as error:
+        remedy = f"make it with testbed/lab evidence --only {path.stem}"
+        raise LabError(f"{path}: damaged, or no summary of runs ({error}); {remedy}") from error
+
+
+def _parsed(lines: Sequence[str]) -> Data:
+    """Raises ValueError or KeyError where the lines are no summary, or not all of one."""
     head = [line for line in lines if line.startswith("# ")]
     found = dict(line[2:].split(": ", 1) for line in head)
-    table = list(csv.reader(line for line in lines if not line.startswith("#")))
-    if not table or "seed" not in table[0]:
-        raise LabError(f"{path}: no summary of runs; make it with testbed/lab evidence --only {path.stem}")
-    names, split = table[0], table[0].index("seed")
-    rows = tuple(_row(names, split, one) for one in table[1:])
+    lacks = [name for name in SOURCE if name not in found]
+    if lacks:
+        raise ValueError(f"no line '# {lacks[0]}: '")
+    names, *rest = csv.reader(line for line in lines if not line.startswith("#"))
+    split = names.index("seed")
+    rows = tuple(_row(names, split, one) for one in rest)
+    if str(len(rows)) != found["runs"]:
+        raise ValueError(f"{len(rows)} of {found['runs']} runs")
     return Data(found, rows)
 
 

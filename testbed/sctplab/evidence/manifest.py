@@ -86,6 +86,10 @@ class RunSet:
         """The runs, frozen; raises LabError as 'lab run' does."""
         choice_of = Choice(self.kernels, repeat=self.repeat, first_seed=self.first_seed, build=self.build)
         made = [spec for name in self.scenarios for spec in specs_named(name, self.assignments(), choice_of)]
+        known = dict.fromkeys(spec.variant for spec in made)
+        for name in self.variants:
+            if name not in known:
+                raise LabError(f"{self.command()}: no variant {name!r}; expected one of {', '.join(known)}")
         return [spec for spec in made if not self.variants or spec.variant in self.variants]
 
     def quick_specs(self) -> list[RunSpec]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from sctplab.errors import LabError
 from sctplab.measure.collect import T3
 from sctplab.measure.records import read_json, record_files
 from sctplab.plan import expected_gap
@@ -80,8 +81,17 @@ class Verdict:
 
 
 def judge_run(path: Path) -> Judged:
-    """One record file."""
+    """One record file; raises LabError."""
     record = read_json(path)
+    try:
+        return _judged(path, record)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise LabError(
+            f"{path}: damaged, not a whole record ({error!r}); delete it and run again with --resume"
+        ) from error
+
+
+def _judged(path: Path, record: dict[str, Any]) -> Judged:
     spec: RunSpec = build(RunSpec, record["spec"], At(str(path), "spec"))
     if record["status"] != "ok":
         return Judged(spec, 0.0, (f"{record['status']}: {record['reason']}",))

@@ -7,7 +7,6 @@ sysctls, the frozen specification without its factors) is kept once.
 """
 
 import json
-import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,6 +30,9 @@ class Environment:
     tools: dict[str, str]  # tool -> version
     sysctls: dict[str, dict[str, str]]  # host -> key -> value, as read in the running place
     settings: dict[str, dict[str, str]]  # host -> key -> value, what the scenario sets
+
+
+MOST = 1e100  # of a metric, and of what is made of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def read_json(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_bytes())
     except OSError as error:
         raise LabError(f"{path}: cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise LabError(
             f"{path}: damaged, not JSON ({error}); delete it and run again with --resume"
         ) from error
@@ -100,10 +102,19 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def load_runs(where: Path) -> Iterator[Run]:
-    """Yields the runs below WHERE in the order of their file names; raises LabError at the first bad file."""
+    """Yields the runs below WHERE in the order of their file names; raises LabError at the first bad file.
+
+    A run that is there twice is refused: it would count as two.
+    """
     shared: dict[str, Environment] = {}
+    seen: dict[str, Path] = {}
     for path in record_files(where):
-        yield parse_run(path, read_json(path), shared)
+        data = read_json(path)
+        run = parse_run(path, data, shared)
+        first = seen.setdefault(json.dumps(data["spec"], sort_keys=True), path)
+        if first != path:
+            raise LabError(f"{path}: the same run as {first}; remove one of them")
+        yield run
 
 
 def parse_run(path: Path, data: dict[str, Any], shared: dict[str, Environment]) -> Run:
@@ -138,6 +149,9 @@ def parse_run(path: Path, data: dict[str, Any], shared: dict[str, Environment]) 
 def _environment(path: Path, data: dict[str, Any], shared: dict[str, Environment]) -> Environment:
     members = {name: _member(path, data, name, dict, {}) for name in ("kernel", "tools", "sysctls")}
     members["settings"] = _member(path, data["spec"], "sysctl", dict, {})
+    for name in ("settings", "sysctls"):
+        for host in members[name]:
+            _member(path, members[name], host, dict)
     return shared.setdefault(json.dumps(members, sort_keys=True), Environment(**members))
 
 
@@ -150,10 +164,9 @@ def _factors(path: Path, factors: dict[str, Any]) -> Factors:
 
 def _metrics(path: Path, metrics: dict[str, Any]) -> dict[str, float]:
     for name, value in metrics.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise LabError(
-                f"{path}: metric {name} is {value!r}, expected a finite number (leave it out instead)"
-            )
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MOST:
+            got = str(value)[:20]
+            raise LabError(f"{path}: metric {name} is {got!r}, expected a number below {MOST:g} (or none)")
     return {sys.intern(name): float(value) for name, value in metrics.items()}
 
 

@@ -34,13 +34,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sctplab.errors import RunError
+from sctplab.files import write_text
 from sctplab.measure.records import Environment, Run
 from sctplab.ns2.agents import Agent, Association, agents, associations, parameters, shares
 from sctplab.paths import SETUP
 from sctplab.plan import stripe
 from sctplab.processes import last_line
 from sctplab.report.reference import reference_csv, replaced
-from sctplab.report.report import write_text
 from sctplab.report.summary import sections
 from sctplab.run.progress import Progress
 from sctplab.spec.model import RunSpec

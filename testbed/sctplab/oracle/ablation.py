@@ -121,11 +121,9 @@ def failed(name: str, whole: Sequence[Run], without: Sequence[Run]) -> list[str]
     return [f"{name}: {bad[0]} runs not ok with it, {bad[1]} without"] if any(bad) else []
 
 
-def measure(
-    asked: Asked, left_out: dict[str, list[Rule]], seeds: int, say: Callable[[str], None]
-) -> list[Row]:
+def measure(asked: Asked, left_out: dict[str, list[Rule]], say: Callable[[str], None]) -> list[Row]:
     """Build, run, compare, one series after the other; what was finished in an earlier call stays."""
-    specs = specs_of(asked.manifest, seeds)
+    specs = specs_of(asked.manifest, asked.seeds)
     whole = run_set(series(str(ROOT / "patches"), asked.out), specs, asked)
     found: list[Row] = []
     for name, rules in left_out.items():

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sctplab.errors import LabError, RunError
 from sctplab.evidence import manifest
+from sctplab.files import write_text
 from sctplab.measure.records import Run, load_runs
 from sctplab.oracle.series import Series, series
 from sctplab.paths import ROOT
@@ -33,7 +34,9 @@ Specs = dict[str, list[RunSpec]]  # name of a set of runs -> the runs
 
 @dataclass(frozen=True)
 class Asked:
-    """MANIFEST: 'bench', or the path of another file. PAIRS: of measurements of the processor time."""
+    """MANIFEST: 'bench', or the path of another file. SEEDS: a cell, at least. PAIRS: of measurements of the
+    processor time.
+    """
 
     manifest: str
     a: str
@@ -41,6 +44,7 @@ class Asked:
     out: Path
     jobs: int | None = None
     pairs: int = PAIRS
+    seeds: int = 1
 
 
 def specs_of(name: str, seeds: int = 1) -> Specs:
@@ -64,12 +68,12 @@ def specs_of(name: str, seeds: int = 1) -> Specs:
 
 def compare_series(asked: Asked, say: Callable[[str], None]) -> None:
     """Build, run, compare; SAY gets the parts of the result. Good records in OUT are kept."""
-    specs = specs_of(asked.manifest)
+    specs = specs_of(asked.manifest, asked.seeds)
     sides = [series(word, asked.out) for word in (asked.a, asked.b)]
     runs = [run_set(one, specs, asked) for one in sides]
     found = compare_runs((sides[0].name, runs[0]), (sides[1].name, runs[1]))
     whole = asked.out / f"{sides[0].id}-{sides[1].id}.txt"
-    whole.write_text(f"{found.whole}\n", encoding="utf-8")
+    write_text(whole, f"{found.whole}\n")
     say(f"{found.brief}\nEvery cell: {whole}")
     if asked.pairs:
         say(processor_time(sides, asked.pairs))

@@ -330,13 +330,14 @@ def perform(asked: Asked, say: Callable[[str], None]) -> list[Finding]:
     """Compare all seeds; those that OUT knows of the same kernel are not run again."""
     for name in asked.against:
         profile(name)
+    old = list(kept(asked.out))
     first = differential.spec(asked.seeds[0], STOCK, Choice(base=asked.base))
     with (
         tempfile.TemporaryDirectory(prefix="sctplab-fixes-") as place,
         runner.bench_for([replace(first, kernel=kernel) for kernel in (STOCK, PATCHED)]) as bench,
     ):
         kernel = str(bench.kernel(replace(first, kernel=PATCHED)).info["key"])
-        known = {(one.seed, one.against): one for one in kept(asked.out) if one.kernel == kernel}
+        known = {(one.seed, one.against): one for one in old if one.kernel == kernel}
         search = Search(asked, say, bench, Fixes(asked.base, Path(place)), kernel, known)
         search.compare_all()
         if asked.names:
@@ -345,11 +346,16 @@ def perform(asked: Asked, say: Callable[[str], None]) -> list[Finding]:
 
 
 def kept(out: Path | None) -> Iterator[Finding]:
-    """The findings of an earlier call."""
+    """The findings of an earlier call; raises LabError."""
     for file in sorted(out.glob("*.json")) if out else []:
-        for one in json.loads(file.read_text(encoding="utf-8"))["findings"]:
-            lists = {key: tuple(one[key]) for key in ("ingredients", "worse")}
-            yield Finding(**{**one, **lists})
+        try:
+            for one in json.loads(file.read_text(encoding="utf-8"))["findings"]:
+                lists = {key: tuple(one[key]) for key in ("ingredients", "worse")}
+                yield Finding(**{**one, **lists})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise LabError(
+                f"{file}: no findings of lab differential ({error}); choose another --out"
+            ) from error
 
 
 def keep(out: Path | None, found: Iterable[Finding]) -> None:

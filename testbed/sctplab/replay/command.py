@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sctplab.errors import LabError
+from sctplab.files import ready, write_text
 from sctplab.replay import scenario_file
 from sctplab.replay.figures import Figure, Figures, figures
 from sctplab.replay.scenario_file import File
@@ -30,19 +31,12 @@ def from_pcap(paths: Sequence[Path], wanted: str | None, out: Path) -> str:
     what = scenario_file.reference(found)
     beside = scenario_file.reference_path(out).resolve()
     file = File(found, out.stem, scenario_file.sources_of(found), str(beside) if what else "")
-    write(out, file.text())
-    if what:
-        write(beside, what)
-    scenario.load(out)
+    text = file.text()
+    scenario.checked(f"what is seen in {', '.join(map(str, paths))}", out.stem, text)
+    for name, content in ((out, text), *(((beside, what),) if what else ())):
+        ready(name)
+        write_text(name, content)
     return "\n".join([*summary(found, file), f"{out}: see how others fare: testbed/lab run {out}"])
-
-
-def write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise LabError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def summary(found: Figures, file: File) -> Iterator[str]:

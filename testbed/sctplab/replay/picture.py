@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sctplab.errors import LabError
+from sctplab.files import write_text
 from sctplab.replay.explain import Told, Wait, captures_of, tell
 from sctplab.report.plot_style import COLOURS, INK, drawing, finish, svg_text
-from sctplab.report.report import write_text
 from sctplab.run.record import read_spec
 
 TITLE_WIDTH = 80  # characters

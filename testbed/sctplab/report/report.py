@@ -5,9 +5,7 @@ The same records give the same bytes: nothing here looks at the clock or at the 
 """
 
 import html
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import jinja2
 from matplotlib.figure import Figure as MplFigure
 
 from sctplab.errors import LabError
+from sctplab.files import write_text
 from sctplab.measure.records import load_runs
 from sctplab.report import facets, tables
 from sctplab.report.contrasts import contrast_table
@@ -186,19 +185,3 @@ def _remove_stale(folder: Path, parts: Sequence[Part]) -> None:
     for path in folder.glob("*"):
         if path.suffix in (".svg", ".png") and path.stem not in kept:
             path.unlink()
-
-
-def write_text(path: Path, text: str) -> Path:
-    """Replaces a file in one step, so that an interrupted report leaves the old one."""
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-    return path

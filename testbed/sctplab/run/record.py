@@ -55,15 +55,19 @@ def finished(path: Path, spec: RunSpec, kernel: Kernel) -> bool:
     """Whether PATH holds a good record of exactly this run on exactly this kernel."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        same = found["spec"] == plain(spec) and found["kernel"].get("key") == kernel.info.get("key")
+        return bool(found["status"] == "ok" and same)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
-    same = found.get("spec") == plain(spec) and found.get("kernel", {}).get("key") == kernel.info.get("key")
-    return bool(found.get("status") == "ok" and same)
 
 
 def write_spec(path: Path, spec: RunSpec) -> None:
     """SPEC as run-one reads it; a file that says the same is left alone and keeps its time."""
-    if not path.exists() or json.loads(path.read_text(encoding="utf-8")) != plain(spec):
+    try:
+        same = json.loads(path.read_text(encoding="utf-8")) == plain(spec)
+    except (OSError, ValueError):
+        same = False
+    if not same:
         write(path, plain(spec))
 
 
@@ -71,7 +75,7 @@ def read_spec(path: Path) -> RunSpec:
     """A frozen spec from a JSON file, or from the "spec" of a record."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise LabError(
             f"{path}: cannot be read: {error}; give a spec or a record of an earlier run"
         ) from error

@@ -153,10 +153,18 @@ def load(path: Path) -> Scenario:
     """Read and check a scenario file, down to every run it would make."""
     try:
         source = path.read_text(encoding="utf-8")
-        tree = tomllib.loads(source)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise LabError(f"{path}: cannot be read: {error}") from error
-    scenario = parse(str(path), path.stem, source.partition("\n")[0], tree)
+    return checked(str(path), path.stem, source)
+
+
+def checked(file: str, name: str, source: str) -> Scenario:
+    """Likewise, of a text; FILE: how errors name it."""
+    try:
+        tree = tomllib.loads(source)
+    except tomllib.TOMLDecodeError as error:
+        raise LabError(f"{file}: cannot be read: {error}") from error
+    scenario = parse(file, name, source.partition("\n")[0], tree)
     expand(scenario, {}, Choice(repeat=1))
     return scenario
 
@@ -193,7 +201,7 @@ def parse(file: str, name: str, first_line: str, tree: dict[str, Any]) -> Scenar
 def check_variant(content: Mapping[str, Any], at: At) -> None:
     refuse_unknown(content, VARIANT_KEYS, at)
     kernels = content.get("kernels", list(FLAVOURS))
-    if not isinstance(kernels, list) or not kernels or not set(kernels) <= set(FLAVOURS):
+    if not isinstance(kernels, list) or not kernels or not all(one in FLAVOURS for one in kernels):
         raise at("kernels").refuse(kernels, "a list of " + ", ".join(FLAVOURS))
     loaded, known = content.get("profiles", []), profiles.known()
     if not isinstance(loaded, list) or not all(name in known for name in loaded):
@@ -207,6 +215,8 @@ def read_factors(found: Mapping[str, Any], at: At) -> dict[str, tuple[Any, ...]]
         for value in values:
             if kind(value) != kind(values[0]) or kind(value) == "other":
                 raise at(name).refuse(value, "numbers only or texts only")
+        if len(set(values)) < len(values):
+            raise at(name).refuse(values, "values that differ")
     return {name: tuple(values) for name, values in found.items()}
 
 
@@ -254,7 +264,11 @@ def set_factors(scenario: HasFactors, assignments: list[str]) -> dict[str, tuple
         if name not in known:
             factors = ", ".join(known) or "none"
             raise LabError(f"--set {name}: {scenario.name} has no such factor; expected one of {factors}")
+        if name in given:
+            raise LabError(f"--set {name}: got it twice, expected one list: {name}=VALUE,VALUE")
         given[name] = tuple(typed(name, word, scenario.factors[name][0]) for word in values.split(","))
+        if len(set(given[name])) < len(given[name]):
+            raise LabError(f"--set {name}: got {values!r}, expected values that differ")
     return given
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import tempfile
 import threading
 import time
@@ -26,6 +27,7 @@ from sctplab.programs import made, missing, search_path
 from sctplab.spec.model import USUAL_BASE
 from sctplab.stress.guide import streams
 
+NUMBER = re.compile(r"[0-9]{1,9}")
 PER_BOOT = 5  # seeds
 WALL_S = {"uml": 20.0, "debug": 60.0}  # of a seed; more is a loop, in the kernel or in the fuzzer
 VARIANTS = ("debug", "uml")
@@ -53,14 +55,18 @@ class Asked:
 def seed_range(word: str) -> range:
     """An argparse type: A-B, both included."""
     first, dash, last = word.partition("-")
-    if not (dash and first.isdigit() and last.isdigit() and int(first) <= int(last)):
+    if not (dash and NUMBER.fullmatch(first) and NUMBER.fullmatch(last) and int(first) <= int(last)):
         raise LabError(f"--seeds: got {word!r}, expected A-B with A not above B, such as 1-100")
     return range(int(first), int(last) + 1)
 
 
 def corpus(program: str, file: Path = CORPUS) -> list[str]:
     """The cases of FILE for PROGRAM: lines `PROGRAM CASE why`."""
-    lines = (line.split() for line in file.read_text().splitlines() if not line.startswith("#"))
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LabError(f"--cases: {file}: cannot be read: {error}") from error
+    lines = (line.split() for line in text.splitlines() if not line.startswith("#"))
     return [words[1] for words in lines if words and words[0] == program]
 
 

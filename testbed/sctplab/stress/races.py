@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sctplab import programs
-from sctplab.errors import RunError
+from sctplab.errors import LabError, RunError
 from sctplab.paths import AGENT, ROOT, SETUP
 from sctplab.place import get
 from sctplab.place.qemu import IMAGES
@@ -236,6 +236,16 @@ def races(asked: Asked, baseline: Iterable[str] = ()) -> Record:
 def titles(record: Record) -> list[str]:
     """Of all reports, for a run that is compared with this one."""
     return [row["title"] for row in record["reports"]]
+
+
+def titles_of(file: Path) -> list[str]:
+    """Those of a record that an earlier call has written; raises LabError."""
+    try:
+        return titles(json.loads(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise LabError(f"{file}: cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise LabError(f"{file}: no record of lab races --out ({error})") from error
 
 
 def table(record: Record) -> Iterator[str]:
