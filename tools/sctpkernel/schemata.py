@@ -28,6 +28,7 @@ _HEAD = re.compile(
     r"(?:__\w+\([^()]*\)\s*)*",  # what sparse is told of its locks
     re.DOTALL,
 )
+_LOCAL = re.compile(r"^(?:static|SCTP_MP_STATIC)\s")
 _PARAMETER = re.compile(r".*?(?:\(\*(?P<pointer>\w+)\)\(.*\)|(?P<plain>\w+)(?:\[\w*\])*)\s*", re.DOTALL)
 
 
@@ -60,7 +61,7 @@ def chosen(file: str, text: str, numbered: Mapping[int, Mutant]) -> str:
         copies, calls = [], []
         for number, one in sorted(mine.items()):
             name = f"{found['name']}__{number}"
-            head = f"static {found['type'].removeprefix('static ')}{name}({found['parameters']})"
+            head = f"static {_LOCAL.sub('', found['type'])}{name}({found['parameters']})"
             copies += [f'#line 1 "mutant-{number}"', head]
             copies += [*whole[function.start - 1 : one.number - 1], one.new]
             copies += whole[one.number : function.stop + 1]

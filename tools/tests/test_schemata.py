@@ -18,7 +18,7 @@ SOURCE = """\
 	((a) > (b) ? (a) : (b))
 #define __acquires(lock)
 static int sum;
-
+#define SCTP_MP_STATIC static
 static void count(int n)
 {
 	sum += n;
@@ -27,7 +27,7 @@ static void count(int n)
 /* Calls itself, and
  * through a pointer.
  */
-static int f(int n, int (*g)(int, int),
+SCTP_MP_STATIC int f(int n, int (*g)(int, int),
 		const int a[2]) __acquires(RCU)
 {
 	if (n == 0)
