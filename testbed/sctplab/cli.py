@@ -692,7 +692,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         options = parser().parse_args(argv)
         code: int = options.handler(options)
-        sys.stdout.flush()
+        if sys.stdout:  # none where the caller has closed it
+            sys.stdout.flush()
         return code
     except LabError as error:
         return complain(str(error), 2)

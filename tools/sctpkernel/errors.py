@@ -51,7 +51,8 @@ def run_main(name: str, main: Callable[[], int]) -> None:
     signal.signal(signal.SIGTERM, terminated)
     try:
         code = main()
-        sys.stdout.flush()
+        if sys.stdout:  # none where the caller has closed it
+            sys.stdout.flush()
     except Problem as problem:
         warn(f"{name}: {problem}")
         code = problem.code
@@ -64,7 +65,7 @@ def run_main(name: str, main: Callable[[], int]) -> None:
     except OSError as error:
         if error.errno not in OF_THE_HOST:
             raise
-        where = f"writing {error.filename or 'the output'}"
-        warn(f"{name}: {(error.strerror or '').lower()}, {where}: {OF_THE_HOST[error.errno]} and repeat")
+        why, remedy = os.strerror(error.errno).lower(), OF_THE_HOST[error.errno]
+        warn(f"{name}: {error.filename or 'the output'}: {why}; {remedy} and repeat")
         code = FAILED
     sys.exit(code)

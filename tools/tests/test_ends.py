@@ -38,9 +38,9 @@ def test_ends(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(Problem("bad input"), capsys) == (2, "tools/x: bad input\n")
     assert ended(Problem("went wrong", 1), capsys) == (1, "tools/x: went wrong\n")
     assert ended(KeyboardInterrupt(), capsys) == (130, "tools/x: interrupted; nothing half-done was kept\n")
-    code, text = ended(OSError(errno.ENOSPC, "No space left on device", "/some/file"), capsys)
+    code, text = ended(OSError(errno.ENOSPC, "full", "/some/file"), capsys)
     assert (code, text.count("\n")) == (1, 1)
-    assert "no space left on device, writing /some/file" in text
+    assert "/some/file: no space left on device; free some" in text
     code, text = ended(PermissionError(errno.EACCES, "no", "/root/.cache"), capsys)
     assert (code, text.count("\n")) == (1, 1) and "SCTPMP_CACHE" in text
 
