@@ -48,6 +48,7 @@ INPUTS = (
     "tools/mpflow",
     "tools/pathview",
     "tools/sctpkernel/deb.py",
+    "tools/sctpkernel/errors.py",
     *PAGES,
     *MONITORING,
 )
