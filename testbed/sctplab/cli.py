@@ -605,8 +605,8 @@ def evidence(options: argparse.Namespace) -> int:
     from sctplab.evidence import command, manifest
 
     found = manifest.read()
-    makes = not (options.check or options.write or options.accept or options.trace or options.verify)
-    if options.only and (options.pack or not makes):
+    whole_pages = options.check or options.write or options.accept
+    if options.only and (whole_pages or options.trace or options.pack or options.verify):
         raise LabError("--only: got it with an option that takes all sets, expected it alone or with --quick")
     if options.check:
         return command.check(found)

@@ -31,21 +31,20 @@ def write_text(path: Path, text: str) -> Path:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8")
             return path
-        _replace(path, text)
+        replace(path, text, 0o644)
     except OSError as error:
         raise LabError(f"{path}: cannot be written: {error.strerror}") from error
     return path
 
 
-def _replace(path: Path, text: str) -> None:
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
-        try:
+def replace(path: Path, text: str, mode: int = 0o600) -> None:
+    """PATH is TEXT as a whole, or stays what it was; raises OSError. Names of runs may be long."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.stem[:40]}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-            file.flush()
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

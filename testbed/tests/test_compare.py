@@ -3,9 +3,12 @@
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from sctplab import cli
 from sctplab.errors import LabError
+from sctplab.oracle import ablation, bench
 from sctplab.report.compare import compare, differences
 from tests.report_builder import record, write
 
@@ -192,3 +195,18 @@ def test_differences_name_the_place() -> None:
     assert list(differences(one, {**one, "metrics": {"a": 2}})) == ["metrics.a: 1 against 2"]
     changed = {**one, "series": {"x": [[0, 1], [1, 3]]}}
     assert list(differences(one, changed)) == ["series.x[1][1]: 2 against 3"]
+
+
+@pytest.mark.parametrize(
+    ("module", "words"), [(bench, ["compare", "a", "b"]), (ablation, ["ablation", "--only", "hold"])]
+)
+def test_the_seeds_asked_for_reach_the_runs(
+    module: ModuleType, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(name: str, seeds: int = 1) -> None:
+        raise LabError(f"{name}: {seeds}")
+
+    monkeypatch.setattr(module, "specs_of", told)
+    options = cli.parser().parse_args([*words, "--set", "rules", "--seeds", "5"])
+    with pytest.raises(LabError, match=r"^rules: 5$"):
+        options.handler(options)

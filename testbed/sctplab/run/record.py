@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import errno
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from sctplab import files
 from sctplab.errors import LabError, RunError
 from sctplab.place.base import Kernel
 from sctplab.spec.model import RunSpec
@@ -32,17 +31,10 @@ def crashed(spec: RunSpec, kernel: Kernel) -> dict[str, Any]:
 
 def write(path: Path, record: dict[str, Any]) -> None:
     """Replace PATH by RECORD in one step; raises RunError with the reason, leaving no half file."""
-    temporary = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.stem[:40]}.", suffix=".tmp", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            json.dump(record, out, indent=1)
-            out.write("\n")
-        os.replace(temporary, path)
+        files.replace(path, json.dumps(record, indent=1) + "\n")
     except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
         raise RunError(f"{path}: cannot be written: {error.strerror}{advice(error)}") from error
 
 

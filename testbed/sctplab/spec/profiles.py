@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from failover.settings import profile
 
 from sctplab.paths import ROOT
@@ -16,10 +14,6 @@ def known() -> list[str]:
     return sorted(one.stem for one in FOLDER.glob("*.conf"))
 
 
-def file_of(name: str) -> Path:
-    return FOLDER / f"{name}.conf"
-
-
 def settings_of(name: str) -> dict[str, str]:
     """Its sysctls, in its order."""
-    return profile(file_of(name))
+    return profile(FOLDER / f"{name}.conf")
