@@ -11,8 +11,9 @@ import struct
 import time
 from collections.abc import Callable
 
+from control import reset
 from options import expect, namespace
-from peer import ABORT, DATA, FIRST_TSN, RTT_S, SACK, SHUTDOWN, Peer, measured
+from peer import ABORT, COOKIE_ACK, DATA, FIRST_TSN, RTT_S, SACK, SHUTDOWN, TAG, Peer, measured
 
 RTO_S, HEARD_S = 1.0, 0.01
 T5 = 5  # times RTO.Max, which is RTO_S here
@@ -42,6 +43,32 @@ def a_shutdown_behind_a_closed_window_ends_by_its_guard() -> None:
     expect(kinds.count(ABORT), 0)
     peer.sack(0, done + 2)
     assert SHUTDOWN in [one.chunk.kind for one in peer.listen(RTT_S)]
+
+
+def a_peer_that_is_gone_ends_a_shutdown_behind_a_closed_window() -> None:
+    """By HEARTBEATs without an answer, at Association.Max.Retrans, not by T5, which begins there."""
+    peer = Peer(association_max_retrans="2", rto_max="1000", hb_interval="1000")
+    done = measured(peer)
+    peer.sack(0, done, window=0)
+    peer.say(2)
+    peer.messages(HEARD_S)
+    peer.sock.shutdown(socket.SHUT_WR)
+    peer.silent = {0, 1}
+    kinds = [one.chunk.kind for one in peer.listen((T5 - 1) * RTO_S)]
+    expect(kinds.count(ABORT), 1)
+
+
+def a_peer_that_is_gone_ends_a_shutdown_with_nothing_in_flight() -> None:
+    """Data waits for the reset of its stream, behind a closed window, and no T3-rtx runs."""
+    peer = Peer(association_max_retrans="2", rto_max="1000", hb_interval="1000", reconf_enable="1")
+    done = measured(peer)
+    reset(peer)
+    peer.sack(0, done, window=0)
+    peer.say(1)
+    peer.sock.shutdown(socket.SHUT_WR)
+    peer.silent = {0, 1}
+    kinds = [one.chunk.kind for one in peer.listen(2 * T5 * RTO_S)]
+    expect((kinds.count(DATA), kinds.count(ABORT)), (0, 1))
 
 
 def arrived(peer: Peer) -> tuple[int, int]:
@@ -76,7 +103,26 @@ def what_is_missing_is_taken_however_full_the_buffer_is() -> None:
     expect([size for size in sizes if not taken(size)], [])
 
 
+def nothing_is_sent_between_a_restart_and_its_cookie_ack() -> None:
+    """Data that waits for the window of the peer before; the restart frees what was received out of order."""
+    peer = Peer(window=1500)  # the least that an INIT may have
+    peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+    number, window = 1, BUFFER
+    while window and number < MOST:
+        peer.message(0, number, SMALL)
+        _, window = arrived(peer)
+        number += 1
+    peer.say(4)
+    expect(len(peer.messages(HEARD_S)), 1)
+    peer.shake_hands(TAG + 1)
+    kinds = [one.chunk.kind for one in peer.listen(RTO_S / 2)]
+    expect(kinds[: kinds.index(COOKIE_ACK)].count(DATA), 0)
+
+
 CASES: list[Callable[[], None]] = [
     a_shutdown_behind_a_closed_window_ends_by_its_guard,
+    a_peer_that_is_gone_ends_a_shutdown_behind_a_closed_window,
+    a_peer_that_is_gone_ends_a_shutdown_with_nothing_in_flight,
+    nothing_is_sent_between_a_restart_and_its_cookie_ack,
     what_is_missing_is_taken_however_full_the_buffer_is,
 ]

@@ -189,6 +189,21 @@ def a_program_is_woken_after_it_was_told_at_a_probe_what_expired() -> None:
     expect(waiting.poll(HEARD_S), woken)
 
 
+def a_reset_of_streams_waits_for_a_tsn_that_has_wrapped() -> None:
+    """The third message of the peer is missing, whose TSN is 0 and which the reset is to come after."""
+    peer = Peer(1, reconf_enable="1", first_tsn=(1 << 32) - 2)
+    choose(peer.sock, 1, option_name=ENABLE_STREAM_RESET)
+    for number in (0, 1, 3):
+        peer.message(0, number, 100)
+    peer.listen(HEARD_S)
+    for result in (IN_PROGRESS, PERFORMED):
+        peer.reset(0, messages=3)
+        (answered,) = requests(peer, RECONF, HEARD_S)
+        expect(struct.unpack_from("!8xI", answered.chunk.body), (result,))
+        peer.message(0, 2, 100)
+        peer.listen(HEARD_S)
+
+
 def a_forward_tsn_tells_of_tsns_that_have_wrapped() -> None:
     """RFC 3758 3.5 C2; the peer, asked to reset the TSNs, has the first message numbered 2^32 - 2."""
     peer = Peer(1, prsctp_enable="1", reconf_enable="1")
@@ -213,5 +228,6 @@ CASES: list[Callable[[], None]] = [
     a_stream_reset_without_an_answer_is_an_error_although_a_window_probe_has_one,
     no_probes_wait_while_the_socket_has_no_address_that_the_peer_knows,
     a_program_is_woken_after_it_was_told_at_a_probe_what_expired,
+    a_reset_of_streams_waits_for_a_tsn_that_has_wrapped,
     a_forward_tsn_tells_of_tsns_that_have_wrapped,
 ]

@@ -33,7 +33,7 @@ DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, COOKIE_ECHO, COOKIE
 )
 ASCONF, ASCONF_ACK, REMOVE = 0xC1, 0x80, 0xC002
 SHUTDOWN, ECNE, FORWARD_TSN = 7, 12, 0xC0
-RECONF, RECONF_ANSWER = 0x82, 16
+RECONF, RECONF_REQUEST, RECONF_ANSWER = 0x82, 13, 16
 AUTH, RANDOM, CHUNKS, HMACS, HMAC_SHA1 = 0x0F, 0x8002, 0x8003, 0x8004, 1
 ECN_CAPABLE, SUPPORTED_EXTENSIONS = 0x8000, 0x8008
 EXTENSIONS = {  # sysctl -> chunks
@@ -145,7 +145,7 @@ class Peer:
     window: the receive window that the peer offers, bytes; rtts_s: what a HEARTBEAT takes over each path;
     silent: paths whose HEARTBEATs get no answer; hosts: addresses of SOCK, if not those of its interfaces:
     the peer sends to the first, over all paths; it can do what a sysctl among SETTINGS enables (EXTENSIONS);
-    autoclose_s: SOCK is a one-to-many socket with that SCTP_AUTOCLOSE
+    autoclose_s: SOCK is a one-to-many socket with that SCTP_AUTOCLOSE; first_tsn: of the peer's DATA
     """
 
     rtts_s: Sequence[float] = ()
@@ -160,6 +160,7 @@ class Peer:
         silent: Sequence[int] = (),
         hosts: Sequence[str] = (),
         autoclose_s: int = 0,
+        first_tsn: int = FIRST_TSN,
         **settings: str,
     ) -> None:
         for name, value in settings.items():
@@ -169,7 +170,7 @@ class Peer:
             wait_for_carrier(f"va{number}")
         bound = hosts or [self.host(number) for number in range(paths)]
         self.target = hosts[0] if hosts else ""
-        self.window, self.rtts_s = window, rtts_s
+        self.window, self.rtts_s, self.first_tsn = window, rtts_s, first_tsn
         self.silent = set(silent)
         kinds = bytes(kind for name in settings for kind in EXTENSIONS.get(name, ()))
         self.extensions = parameter(SUPPORTED_EXTENSIONS, kinds) if kinds else b""
@@ -215,9 +216,9 @@ class Peer:
             struct.pack("!HH4B", IPV4, 8, 10, 10 + number, 0, 2) for number in range(len(self.paths))
         )
         forward_tsn = struct.pack("!HH", 0xC000, 4)
-        init = struct.pack("!IIHHI", tag, self.window, 10, 10, FIRST_TSN)
+        init = struct.pack("!IIHHI", tag, self.window, 10, 10, self.first_tsn)
         init += addresses + forward_tsn + self.extensions
-        self.tag, self.next_tsn = 0, FIRST_TSN
+        self.tag, self.next_tsn = 0, self.first_tsn
         self.send(0, Chunk(INIT, 0, init))
         answer = next(one.chunk for one in self.listen(0.1) if one.chunk.kind == INIT_ACK).body
         self.tag, _, _, _, self.first = struct.unpack_from("!IIHHI", answer)
@@ -253,12 +254,16 @@ class Peer:
 
     def data(self, path: int, size: int = 100) -> None:
         """The next message, whole."""
-        self.message(path, self.next_tsn - FIRST_TSN, size)
+        self.message(path, self.next_tsn - self.first_tsn, size)
         self.next_tsn += 1
 
     def message(self, path: int, number: int, size: int) -> None:
         """Any message, whole; the first is 0."""
-        self.send(path, Chunk(DATA, 3, struct.pack("!IHHI", FIRST_TSN + number, 0, number, 0) + bytes(size)))
+        self.send(path, self.message_chunk(number, size))
+
+    def message_chunk(self, number: int, size: int) -> Chunk:
+        tsn = self.first_tsn + number & 0xFFFFFFFF
+        return Chunk(DATA, 3, struct.pack("!IHHI", tsn, 0, number, 0) + bytes(size))
 
     def sack(self, path: int, received: int, *blocks: tuple[int, int], **more: Any) -> None:
         self.send(path, self.sack_chunk(received, *blocks, **more))
@@ -280,13 +285,19 @@ class Peer:
     def remove(self, path: int, over: int) -> None:
         """Take back the address of PATH, by ASCONF from that of the path OVER; once for each peer."""
         place = struct.Struct("!HH4B")
-        body = struct.pack("!I", FIRST_TSN) + place.pack(IPV4, 8, 10, 10 + over, 0, 2)
+        body = struct.pack("!I", self.first_tsn) + place.pack(IPV4, 8, 10, 10 + over, 0, 2)
         body += struct.pack("!HHI", REMOVE, 16, 1) + place.pack(IPV4, 8, 10, 10 + path, 0, 2)
         self.send(over, Chunk(ASCONF, 0, body))
 
     def accept(self, request: Heard) -> None:
         """Acknowledge all of an ASCONF of the socket."""
         self.send(request.path, Chunk(ASCONF_ACK, 0, request.chunk.body[:4]))
+
+    def reset(self, path: int, messages: int) -> None:
+        """Ask to reset all streams of the peer when so many messages have arrived; the same request each time."""
+        last = self.first_tsn + messages - 1 & 0xFFFFFFFF
+        body = struct.pack("!HHIII", RECONF_REQUEST, 16, self.first_tsn, self.first - 1, last)
+        self.send(path, Chunk(RECONF, 0, body))
 
     def answer(self, request: Heard, result: int, tsns: Sequence[int] = ()) -> None:
         """To a RE-CONFIG of the socket, over the path that it took; RESULT, TSNS: RFC 6525 4.4."""

@@ -165,6 +165,17 @@ def measured(**settings: str) -> tuple[Peer, int]:
     return peer, number
 
 
+def copies_give_their_room_back_when_they_are_turned_off() -> None:
+    """And on again, time after time, with copies outstanding; what they carry is acknowledged meanwhile."""
+    peer, done = measured(redundant_bytes=str(LARGE))
+    for _ in range(2 * CWND // LARGE):
+        expect(paths(sent(peer, LARGE)), BOTH)
+        done += 1
+        choose(peer.sock, 0, option_name=BYTES)
+        peer.sack(0, done)
+        choose(peer.sock, LARGE, option_name=BYTES)
+
+
 def a_copy_is_not_retransmitted() -> None:
     peer, _ = measured(redundant_bytes=str(SMALL))
     expect(paths(sent(peer)), BOTH)
@@ -342,6 +353,7 @@ CASES: list[Callable[[], None]] = [
     copies_take_room_in_the_window_of_their_path,
     copies_take_room_until_their_path_has_brought_them,
     a_copy_takes_no_room_when_its_chunk_is_acknowledged_though_others_are_not,
+    copies_give_their_room_back_when_they_are_turned_off,
     a_copy_is_not_retransmitted,
     a_dead_path_is_found_although_the_copies_arrive,
     a_path_that_answers_after_the_copies_is_no_suspect,
