@@ -43,7 +43,7 @@ int sctp_mutant;
 static int g(int a, int b) { return a * 10 + b; }
 int main(int number, char **words)
 {
-	int result, a[2] = { 5, 2 };
+	int result, a[3] = { 5, 2, 7 };
 	sctp_mutant = number > 1 ? atoi(words[1]) : 0;
 	result = f(2, g, a);
 	printf("%d %d\\n", result, sum);

@@ -994,7 +994,7 @@ def an_active_path_takes_the_place_of_one_that_is_removed() -> None:
 
 
 def a_shutdown_takes_no_gap_ack_back() -> None:
-    """It has a Cumulative TSN Ack only.  What is missing is retransmitted alone."""
+    """It has a Cumulative TSN Ack only.  The missing message is retransmitted alone."""
     peer = Peer(1)
     done = measured(peer)
     peer.say(4, size=SMALL)

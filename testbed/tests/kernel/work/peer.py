@@ -294,7 +294,7 @@ class Peer:
         self.send(request.path, Chunk(ASCONF_ACK, 0, request.chunk.body[:4]))
 
     def reset(self, path: int, messages: int) -> None:
-        """Ask to reset all streams of the peer when so many messages have arrived; the same request each time."""
+        """Ask to reset all streams of the peer when so many messages have come; one request, ever again."""
         last = self.first_tsn + messages - 1 & 0xFFFFFFFF
         body = struct.pack("!HHIII", RECONF_REQUEST, 16, self.first_tsn, self.first - 1, last)
         self.send(path, Chunk(RECONF, 0, body))
