@@ -549,6 +549,7 @@ def find_differences(options: argparse.Namespace) -> int:
     from sctplab.oracle import differential
     from sctplab.stress import fuzz
 
+    files.ready(options.out and options.out / "findings")
     asked = differential.Asked(
         tuple(fuzz.seed_range(options.seeds)),
         tuple(options.against),

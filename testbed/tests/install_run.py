@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sctpkernel import deb
-from sctpkernel.packaged import folder_of
+from sctpkernel.packaged import ensure_packaged, folder_of
 from sctplab.plan.packaged import environment
 from sctplab.spec.program import find, from_page
 from sctplab.vm.machine import Machine, Nic, image
@@ -116,7 +116,8 @@ def talk(client: Running, server: Running) -> None:
     Each line arrives once, and none waits for a timeout.
     """
     program = find(PROGRAM)
-    both([client, server], lambda vm: vm.put([folder_of(program.packages)], "/root"))
+    unpacked = ensure_packaged(program.packages)
+    both([client, server], lambda vm: vm.put([unpacked], "/root"))
     both([client, server], lambda vm: vm.need(f"sysctl -p {OFF} && sysctl -p {SIGNALLING}"))
     stamped = "python3 -uc 'import sys, time\nfor line in sys.stdin: print(time.time(), line, end=\"\")'"
     server.need(f"(sleep {TRANSFER_S} | {line_of('server')} | {stamped}) >heard 2>heard.err &")

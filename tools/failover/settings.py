@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -70,17 +71,25 @@ class Settings:
         )
 
 
+OTHER = "ps_retrans"  # of stock: it plays no part here and is nearly pf_retrans
+NEARLY = 0.85  # as like each other as rto_min and rto_mn; pf_enable and pf_expose are 0.67
 KEYS: dict[str, Check] = {one.name: one.metadata["check"] for one in fields(Settings)}
 
 
 def changed(old: Settings, values: Mapping[str, str], source: str, strict: bool) -> Settings:
-    """OLD with VALUES; names with or without net.sctp. STRICT: a name that plays no part here is refused."""
+    """OLD with VALUES; names with or without net.sctp.
+
+    STRICT: a name that plays no part here is refused, else one that is nearly that of a setting that does.
+    """
     found: dict[str, Any] = {}
     for name, word in values.items():
         key = name.removeprefix(PREFIX)
         if key not in KEYS:
             if strict:
                 raise Problem(f"{source}: {name}: expected one of {', '.join(KEYS)}")
+            near = get_close_matches(key, KEYS, 1, NEARLY)
+            if near and key != OTHER:
+                raise Problem(f"{source}: {name}: no such setting; expected {PREFIX}{near[0]}?")
             continue
         try:
             found[key] = KEYS[key](word)

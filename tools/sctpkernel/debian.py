@@ -217,10 +217,12 @@ def download(package: str, suites: Sequence[str], folder: Path) -> Path:
 def download_with_needs(packages: Sequence[str], folder: Path) -> list[Path]:
     """Fetch packages of the machine's release, and those they need that are not installed, into `folder`.
 
+    The packages themselves are fetched although they are installed.
     Nothing is installed; apt takes no lock, since it changes none of its own files.
     """
     suites = [codename(), f"{codename()}-security"]
-    words = ["install", "--download-only", "--no-install-recommends", "-y", "-oDebug::NoLocking=1"]
+    words = ["install", "--reinstall", "--download-only", "--no-install-recommends", "-y"]
+    words.append("-oDebug::NoLocking=1")
     log = cache_root() / "log" / "apt.log"
     with _apart("deb", suites, folder) as options:
         archives = folder.absolute() / "archives"

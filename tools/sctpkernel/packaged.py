@@ -40,7 +40,7 @@ def versions(folder: Path) -> dict[str, str]:
 
 
 def _unpack(packages: Sequence[str], folder: Path) -> None:
-    """An installed package is taken from the system: apt brings it only where it is not there."""
+    """Packages that these need, and that are installed, are taken from the system."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     warn(f"fetching {', '.join(packages)} for the laboratory (nothing is installed) ...")
     found = {name: _installed(name) for name in packages}

@@ -348,6 +348,30 @@ def test_refused_settings() -> None:
         assignment("rto_min", "x")
 
 
+def test_a_misspelt_setting_of_a_profile_is_refused_and_others_play_no_part(tmp_path: Path) -> None:
+    profile = tmp_path / "x.conf"
+    for word, meant in (
+        ("rto_mn", "rto_min"),
+        ("failover_suspct", "failover_suspect"),
+        ("pmf_enable", "pf_enable"),
+    ):
+        profile.write_text(f"net.sctp.{word} = 1\n")
+        with pytest.raises(
+            Problem, match=rf"x\.conf: net\.sctp\.{word}: no such setting; expected net\.sctp\.{meant}"
+        ):
+            from_profile(profile, Settings())
+    stock = (
+        "pf_expose",
+        "rto_alpha_exp_divisor",
+        "max_init_retransmits",
+        "cmt_sack",
+        "ps_retrans",
+        "max_burst",
+    )
+    profile.write_text("".join(f"net.sctp.{name} = 1\n" for name in stock))
+    assert from_profile(profile, Settings()) == Settings()
+
+
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ROOT / "tools" / "failover-time", *words], capture_output=True, text=True)
 

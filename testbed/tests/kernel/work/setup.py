@@ -20,6 +20,7 @@ from messages import CONNECTX
 from options import (
     SCTP,
     aborts,
+    choose,
     expect,
     namespace,
     off_by_default_and_0_or_1,
@@ -52,7 +53,7 @@ from peer import (
 from reasons import reasons
 from thresholds import ACTIVE, BINDX_ADD, address, info
 
-STATUS, INIT_ALTERNATE = 14, 0x1287
+STATUS, INIT_ALTERNATE, CMT_ON_OFF = 14, 0x1287, 0x1200
 POTENTIALLY_FAILED = 1
 DELAY_S, TICK_S = 0.25, 0.01
 RTO_INITIAL_S = 3.0
@@ -321,6 +322,16 @@ def answers_that_come_late_are_of_no_effect() -> None:
     expect(paths(peer.messages(HEARD_S)), [0])
 
 
+def an_association_that_turns_cmt_on_asks_the_other_addresses() -> None:
+    """At once, those that the program has named: nothing has told yet whether the peer is there."""
+    peer = Called()
+    expect(paths(peer.inits(HEARD_S)), [0])
+    peer.established(0)
+    peer.listen(HEARD_S)
+    choose(peer.sock, 1, option_name=CMT_ON_OFF)
+    expect([one.path for one in peer.listen(2 * TICK_S) if one.chunk.kind == HEARTBEAT], [1])
+
+
 def refused_over(path: int, refuse: Callable[[Called, int], None], error: int) -> None:
     """An answer to one of two INITs refuses the association; it counts if that is over path 0."""
     peer = Called(**ON)
@@ -368,6 +379,7 @@ CASES: list[Callable[[], None]] = [
     a_stale_cookie_sends_the_init_where_the_last_was_answered,
     data_that_went_with_a_cookie_echo_does_not_wait_for_a_timeout,
     answers_that_come_late_are_of_no_effect,
+    an_association_that_turns_cmt_on_asks_the_other_addresses,
     an_abort_counts_if_it_is_from_the_address_that_t1_init_has_asked,
     so_does_an_icmp_error_that_quotes_an_init,
 ]
