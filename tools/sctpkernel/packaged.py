@@ -43,7 +43,7 @@ def _unpack(packages: Sequence[str], folder: Path) -> None:
     """Packages that these need, and that are installed, are taken from the system."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     warn(f"fetching {', '.join(packages)} for the laboratory (nothing is installed) ...")
-    found = {name: _installed(name) for name in packages}
+    found = {}
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as name:
         archives = download_with_needs(packages, Path(name))
         with new_folder(folder) as temporary:
@@ -52,9 +52,3 @@ def _unpack(packages: Sequence[str], folder: Path) -> None:
                 package, version, _ = archive.name.split("_")
                 found[package] = version.replace("%3a", ":")
             (temporary / VERSIONS).write_text(json.dumps(found, sort_keys=True, indent=1))
-
-
-def _installed(package: str) -> str:
-    """Its version; "" when it is not installed."""
-    words = ["dpkg-query", "-W", "-f=${Version}", package]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()

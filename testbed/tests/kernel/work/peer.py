@@ -259,11 +259,8 @@ class Peer:
 
     def message(self, path: int, number: int, size: int) -> None:
         """Any message, whole; the first is 0."""
-        self.send(path, self.message_chunk(number, size))
-
-    def message_chunk(self, number: int, size: int) -> Chunk:
         tsn = self.first_tsn + number & 0xFFFFFFFF
-        return Chunk(DATA, 3, struct.pack("!IHHI", tsn, 0, number, 0) + bytes(size))
+        self.send(path, Chunk(DATA, 3, struct.pack("!IHHI", tsn, 0, number, 0) + bytes(size)))
 
     def sack(self, path: int, received: int, *blocks: tuple[int, int], **more: Any) -> None:
         self.send(path, self.sack_chunk(received, *blocks, **more))
@@ -294,7 +291,7 @@ class Peer:
         self.send(request.path, Chunk(ASCONF_ACK, 0, request.chunk.body[:4]))
 
     def reset(self, path: int, messages: int) -> None:
-        """Ask to reset all streams of the peer when so many messages have come; one request, ever again."""
+        """Ask to reset all streams of the peer when so many messages have come, by the same request."""
         last = self.first_tsn + messages - 1 & 0xFFFFFFFF
         body = struct.pack("!HHIII", RECONF_REQUEST, 16, self.first_tsn, self.first - 1, last)
         self.send(path, Chunk(RECONF, 0, body))
