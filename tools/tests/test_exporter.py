@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import gc
 import re
 import socket
 import struct
@@ -290,6 +291,8 @@ def test_a_scrape_takes_one_percent_of_a_processor_at_most() -> None:
     """Of 10,000 associations: 150 ms each 15 s, less 30 for the kernel, which test_paths.py measures."""
     dumped = [netlink.request(one.kind, 0, one.payload) for one in many(MANY)]
     datagrams = [b"".join(dumped[at : at + 60]) for at in range(0, len(dumped), 60)]
+    gc.collect()
+    gc.freeze()  # the objects of other tests are not the exporter's
     best, tries = AT_MOST_S * 10, 0
     while best >= AT_MOST_S and tries < TRIES:
         tries += 1
@@ -298,6 +301,7 @@ def test_a_scrape_takes_one_percent_of_a_processor_at_most() -> None:
         assert part is not None
         exposition.generate_latest(registry(Scrape(part, {}, True)))
         best = min(best, time.process_time() - began)
+    gc.unfreeze()
     assert best < AT_MOST_S
 
 
