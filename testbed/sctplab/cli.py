@@ -6,17 +6,19 @@ from __future__ import annotations
 import argparse
 import itertools
 import shlex
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from sctpkernel.errors import heed_signals
 
 from sctplab import files, programs
 from sctplab.errors import LabError, RunError
 from sctplab.place import get
 from sctplab.plan import run_plan
 from sctplab.random import scenarios
+from sctplab.random.choice import Generated
 from sctplab.random.scenarios import specs_named
 from sctplab.run import record, runner
 from sctplab.run.progress import Progress, progress
@@ -30,7 +32,7 @@ def whole(low: int) -> Callable[[str], int]:
     """An argparse type: a whole number of at least LOW."""
 
     def read(word: str) -> int:
-        if not word.isdigit() or int(word) < low:
+        if not (word.isascii() and word.isdecimal()) or int(word) < low:
             raise argparse.ArgumentTypeError(f"got {word!r}, expected a whole number from {low}")
         return int(word)
 
@@ -316,6 +318,8 @@ def list_scenarios(_: argparse.Namespace) -> int:
 
 
 def show_scenario(options: argparse.Namespace) -> int:
+    if options.scenario in scenarios.SCENARIOS:
+        return show_drawn(scenarios.SCENARIOS[options.scenario])
     found = scenario.load(scenario.find(options.scenario))
     specs = scenario.expand(found, {}, scenario.Choice())
     print(f"{found.name}: {found.question}\nfile: {found.file}")
@@ -324,6 +328,16 @@ def show_scenario(options: argparse.Namespace) -> int:
     for name, content in found.variants.items():
         print(f"variant {name} ({', '.join(content.get('kernels', FLAVOURS))})")
     print(f"runs: {len(specs)} ({found.repeat} seeds per cell)")
+    return 0
+
+
+def show_drawn(drawn: Generated) -> int:
+    """A scenario without a file."""
+    one = f"testbed/lab run {drawn.name} --first-seed 1 --repeat 1 --dry-run"
+    print(f"{drawn.name}: {drawn.question}\nfile: none, each run is drawn from its seed; to see one: {one}")
+    for name, values in drawn.factors.items():
+        print(f"factor {name}: {', '.join(map(str, values))}")
+    print(f"runs: {len(drawn.expand({}, scenario.Choice()))} ({drawn.repeat} seeds per cell)")
     return 0
 
 
@@ -684,12 +698,8 @@ def measure_rules(options: argparse.Namespace) -> int:
     return 0
 
 
-def interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 def main(argv: list[str] | None = None) -> int:
-    signal.signal(signal.SIGTERM, interrupt)
+    heed_signals()
     try:
         options = parser().parse_args(argv)
         code: int = options.handler(options)

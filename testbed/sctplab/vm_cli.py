@@ -10,8 +10,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from sctpkernel.errors import heed_signals
+
 from sctplab import vm_site
-from sctplab.cli import Parser, interrupt, whole
+from sctplab.cli import Parser, whole
 from sctplab.errors import LabError, RunError
 from sctplab.spec import scenario
 from sctplab.spec.model import BUILDS, FLAVOURS, USUAL_BASE
@@ -139,7 +141,7 @@ def complain(message: str, code: int) -> int:
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, interrupt)
+    heed_signals()
     try:
         return carry_out(parser().parse_args())
     except LabError as error:

@@ -21,6 +21,13 @@ def test_show_counts_the_runs() -> None:
     assert "runs: " in done.stdout
 
 
+@pytest.mark.parametrize("name", ["flaps", "cmt-random"])
+def test_show_tells_how_to_see_a_run_that_is_drawn(name: str) -> None:
+    done = lab("show", name)
+    assert done.returncode == 0 and f"testbed/lab run {name} --first-seed 1 --repeat 1" in done.stdout
+    assert "runs: " in done.stdout
+
+
 def test_dry_run_prints_every_command_and_needs_nothing(tmp_path: Path) -> None:
     words = (
         "--set",
@@ -64,6 +71,10 @@ def test_pasted_words_with_spaces_are_quoted() -> None:
             "argument --repeat: got '0', expected a whole number from 1",
         ),
         (["run", "demo", "--jobs", "two"], "argument --jobs: got 'two'"),
+        (
+            ["run", "demo", "--jobs", "\u00b2"],
+            "argument --jobs: got '\u00b2', expected a whole number from 1",
+        ),
         (["run", "demo", "--set", "d2_ms=10", "--set", "d2_ms=50"], "--set d2_ms: got it twice"),
         (
             ["run", "demo", "--set", "d2_ms=10,10.0"],

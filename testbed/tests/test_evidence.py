@@ -368,9 +368,10 @@ def test_an_archive_has_the_records_of_the_summaries(tmp_path: Path, monkeypatch
     with pytest.raises(RunError, match="not the records of all summaries; run evidence --only demo"):
         command.pack(asked, tmp_path, other)
     assert not other.exists()
-    with pytest.raises(LabError, match=r"evidence\.toml: cannot be read"):
-        (tmp_path / "evidence.toml").write_text("")
+    with pytest.raises(LabError, match=r"evidence\.toml: cannot be read: .*evidence --pack$") as refused:
+        (tmp_path / "evidence.toml").write_text("no archive")
         command.verify(asked, tmp_path / "evidence.toml")
+    assert "\n" not in str(refused.value)
 
 
 def test_a_set_that_is_not_in_the_manifest() -> None:

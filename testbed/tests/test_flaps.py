@@ -2,6 +2,7 @@
 """Random outages: what is drawn keeps its promises and follows from the seed alone."""
 
 import json
+import math
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from sctplab.random import flaps
 from sctplab.random.choice import Draw, most_timeouts, names
 from sctplab.spec import outages
-from sctplab.spec.model import RunSpec
+from sctplab.spec.model import Event, RunSpec
 from sctplab.spec.outages import Outage
 from sctplab.spec.scenario import Choice
 from sctplab.spec.schema import At, build, plain
@@ -90,6 +91,34 @@ def test_when_no_path_is_up() -> None:
     ]
     assert outages.all_down(broken, ["a", "b"]) == [(3, 4), (4.5, 5)]
     assert outages.all_down(broken, ["a", "b", "c"]) == []
+
+
+@pytest.mark.parametrize(
+    ("happened", "expected"),
+    [
+        ([Event(10, "cut", "a")], [(10, math.inf)]),
+        ([Event(10, "change", "a", values={"delay_ms": 5})], []),
+        ([Event(1, "cut", "a"), Event(2, "change", "a"), Event(3, "heal", "a")], [(1, 2)]),
+        ([Event(4, "heal", "a"), Event(2, "carrier-down", "a"), Event(1, "cut", "a")], [(1, math.inf)]),
+        (
+            [Event(1, "address-del", "a"), Event(2, "address-add", "a"), Event(3, "cut", "a")],
+            [(1, 2), (3, math.inf)],
+        ),
+        (
+            [
+                Event(1, "cut", "a", "forward"),
+                Event(2, "cut", "a", "reverse"),
+                Event(3, "heal", "a", "forward"),
+                Event(4, "heal", "a"),
+            ],
+            [(1, 4)],
+        ),
+    ],
+)
+def test_outages_last_from_what_breaks_to_what_mends(
+    happened: list[Event], expected: list[tuple[float, float]]
+) -> None:
+    assert [(one.start_s, one.end_s) for one in outages.of_events(happened)] == expected
 
 
 def test_the_limit_is_stocks_where_the_sender_can_find_the_path_that_is_up() -> None:

@@ -2,6 +2,7 @@
 """Reasons that explain a wait, and records with complaints. Expected figures are worked out by hand."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,14 @@ def test_an_outage_explains_the_gaps_that_it_overlaps() -> None:
     assert "path2 down at 3 s" in costs(run, 4.5, 1)
     assert "path2 down at 3 s" not in costs(run, 1, 1.9)
     assert "path2 down at 3 s" not in costs(run, 4 + cost, 1)
+
+
+def test_a_cut_that_nothing_heals_explains_every_later_gap() -> None:
+    run = spec(Event(3, "cut", "path2"))
+    assert "path2 down at 3 s" in costs(run, 80, 1)
+    assert expected_gap.blind_moments(run) == []
+    cut = spec(Event(3, "cut", "path2"), Event(5, "cut", "path1"))
+    assert expected_gap.blind_moments(cut) == [(5, math.inf)]
 
 
 def test_an_outage_of_another_flows_path_explains_nothing() -> None:

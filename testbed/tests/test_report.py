@@ -320,9 +320,11 @@ def test_files_that_are_no_records(tmp_path: Path, text: str, words: str) -> Non
 def test_plots_of_an_earlier_report_go(tmp_path: Path) -> None:
     make_report(write(tmp_path, *cells()))
     assert (tmp_path / "plots" / "rtx-policy-goodput_mbit.svg").exists()
+    (tmp_path / "plots" / "a-sketch.svg").write_text("of somebody's own")
     shutil.rmtree(tmp_path / "records")
     make_report(write(tmp_path, *(record(factors={"d2_ms": d2}, metrics={"transfer_s": 3}) for d2 in (1, 2))))
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == [
+        "a-sketch.svg",
         "rtx-policy-transfer_s.png",
         "rtx-policy-transfer_s.svg",
     ]

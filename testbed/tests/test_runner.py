@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs that go wrong, in a place made of shell commands: records tell, processes and folders do not stay."""
 
+import errno
 import json
 import os
 import resource
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sctplab import cli, programs
+from sctpkernel.errors import interrupt
+from sctplab import programs
 from sctplab.errors import RunError
 from sctplab.place.base import Kernel
 from sctplab.plan import run_plan
@@ -193,6 +195,26 @@ def test_stop_leaves_no_half_done_record(
     assert [path.name for path in tmp_path.iterdir()] == ["records"]
 
 
+def test_a_repeat_that_fails_or_is_stopped_keeps_the_earlier_record(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: runner.Bench
+) -> None:
+    use(monkeypatch, tmp_path, "true")
+    one = job(tmp_path, pcap=True)
+    record.write(one.record, {"status": "ok"})
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "one.pcap")
+
+    monkeypatch.setattr(runner, "keep_captures", full)
+    with pytest.raises(RunError, match=r"No space left on device: one\.pcap; make room"):
+        runner.perform(one, bench)
+    assert json.loads(one.record.read_text()) == {"status": "ok"}
+    bench.processes.stop()
+    with pytest.raises(KeyboardInterrupt):
+        runner.perform(one, bench)
+    assert json.loads(one.record.read_text()) == {"status": "ok"}
+
+
 def test_an_interrupt_is_heard_while_a_place_gets_ready(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bench: runner.Bench
 ) -> None:
@@ -200,7 +222,7 @@ def test_an_interrupt_is_heard_while_a_place_gets_ready(
     monkeypatch.setattr(Shell, "ready", lambda *_: time.sleep(60))
     main = threading.main_thread().ident
     assert main
-    before = signal.signal(signal.SIGTERM, cli.interrupt)
+    before = signal.signal(signal.SIGTERM, interrupt)
     threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGTERM)).start()
     started = time.monotonic()
     try:

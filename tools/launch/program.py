@@ -24,7 +24,7 @@ def obstacle(file: Path, depth: int = DEPTH) -> str:
         if not words:
             return f"{file}: no interpreter after #!, expected a path"
         return obstacle(Path(os.fsdecode(words[0])), depth - 1)
-    return _of_elf(file, content) or _of_mode(file)
+    return _of_elf(file, content) or _of_rights(file)
 
 
 def _of_elf(file: Path, content: bytes) -> str:
@@ -51,8 +51,8 @@ def _interpreter(content: bytes) -> bool:
     )
 
 
-def _of_mode(file: Path) -> str:
-    """The dynamic linker preloads nothing from elsewhere into a program with another user's rights."""
+def _of_rights(file: Path) -> str:
+    """The dynamic linker preloads nothing from elsewhere into a program with more rights than its caller."""
     about = file.stat()
     if about.st_mode & stat.S_ISUID and about.st_uid != os.geteuid():
         return f"{file}: runs as another user (set-user-ID), so no library is preloaded; run it as that user"
@@ -60,4 +60,13 @@ def _of_mode(file: Path) -> str:
         return (
             f"{file}: runs as another group (set-group-ID), so no library is preloaded; run it as that group"
         )
+    if os.geteuid() and _has_capabilities(file):
+        return f"{file}: has file capabilities (setcap), so no library is preloaded; run it as root"
     return ""
+
+
+def _has_capabilities(file: Path) -> bool:
+    try:
+        return bool(os.getxattr(file, "security.capability"))
+    except OSError:
+        return False

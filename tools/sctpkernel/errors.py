@@ -20,6 +20,8 @@ OF_THE_HOST = {
     errno.EROFS: "choose another folder (the cache: SCTPMP_CACHE)",
     errno.EACCES: "choose a folder that you may write (the cache: SCTPMP_CACHE)",
     errno.EPERM: "run it as root",
+    errno.ENOENT: "make or install it, or choose another folder (the cache: SCTPMP_CACHE)",
+    errno.ENOTDIR: "choose a folder (the cache: SCTPMP_CACHE)",
 }
 
 
@@ -42,13 +44,23 @@ def warn(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def interrupt(number: int, _frame: FrameType | None) -> None:
+    """End the command as ^C does."""
+    if number == signal.SIGHUP:  # the shell and the terminal may each send one
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def heed_signals() -> None:
+    """SIGTERM interrupts, and so does SIGHUP, unless it is ignored, as under nohup."""
+    signal.signal(signal.SIGTERM, interrupt)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, interrupt)
+
+
 def run_main(name: str, main: Callable[[], int]) -> None:
     """Run a command's main function and leave with its exit code, whatever happens inside."""
-
-    def terminated(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, terminated)
+    heed_signals()
     try:
         code = main()
         if sys.stdout:  # none where the caller has closed it

@@ -21,7 +21,10 @@ def cache_root() -> Path:
     chosen = os.environ.get("SCTPMP_CACHE")
     if chosen:
         return Path(chosen).absolute()
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    except RuntimeError as error:
+        raise Problem(f"HOME: not set, and uid {os.getuid()} has no home: set it or SCTPMP_CACHE") from error
     return Path(base).absolute() / "sctp-multipath"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,14 @@ def extras() -> list[str]:
     found = {path.name.removeprefix("packages-") for path in TOOLS.glob("packages-*")}
     found |= {path.stem.removeprefix("requirements-") for path in TOOLS.glob("requirements-*.txt")}
     return sorted(found)
+
+
+def refuse_paths() -> None:
+    """Refuse a checkout or a cache at a path that make takes for several."""
+    remedies = {ROOT: "move the checkout", cache_root(): "point SCTPMP_CACHE"}
+    for path, remedy in remedies.items():
+        if re.search(r"[\s:]", str(path)):
+            raise Problem(f"{path}: make takes no path with spaces or colons: {remedy} to another")
 
 
 def ensure_packages(extra: str | None) -> None:
@@ -164,6 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="also install the requirements of one purpose: %(choices)s",
     )
     given = parser.parse_args(arguments)
+    refuse_paths()
     if given.iproute2:  # without the rest: a machine that only runs scenarios needs no compilers
         print(ensure_iproute2())
         return 0

@@ -28,10 +28,11 @@ def ended(exception: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple
 
 @pytest.fixture(autouse=True)
 def keep_signal() -> Iterator[None]:
-    """run_main sets a handler; the test process keeps its own."""
-    before = signal.getsignal(signal.SIGTERM)
+    """run_main sets handlers; the test process keeps its own."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_ends(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,6 +44,46 @@ def test_ends(capsys: pytest.CaptureFixture[str]) -> None:
     assert "/some/file: no space left on device; free some" in text
     code, text = ended(PermissionError(errno.EACCES, "no", "/root/.cache"), capsys)
     assert (code, text.count("\n")) == (1, 1) and "SCTPMP_CACHE" in text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_interrupts(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+    signal.signal(number, signal.SIG_DFL)
+
+    def main() -> int:
+        try:
+            signal.raise_signal(number)
+        finally:
+            if number == signal.SIGHUP:
+                signal.raise_signal(number)  # a second one, while things are put in order
+        return 0
+
+    with pytest.raises(SystemExit) as caught:
+        run_main("tools/x", main)
+    assert caught.value.code == 130 and "interrupted" in capsys.readouterr().err
+
+
+def test_an_ignored_hangup_stays_ignored() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with pytest.raises(SystemExit) as caught:
+        run_main("tools/x", lambda: signal.raise_signal(signal.SIGHUP) or 0)
+    assert caught.value.code == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"HOME": "/proc/nohome"}, "tools/setup: /proc/nohome: no such file or directory; make or"),
+        ({"SCTPMP_CACHE": "/etc/passwd"}, "tools/setup: /etc/passwd/"),
+    ],
+)
+def test_a_cache_that_cannot_be(settings: dict[str, str], fault: str) -> None:
+    others = {name: value for name, value in os.environ.items() if "CACHE" not in name}
+    done = subprocess.run(
+        [ROOT / "tools/setup", "--python"], capture_output=True, text=True, check=False, env=others | settings
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(fault) and "SCTPMP_CACHE" in done.stderr
 
 
 def test_new_folder_is_whole_or_absent(tmp_path: Path) -> None:
@@ -68,6 +109,14 @@ def test_cache_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_root() == tmp_path / "sctp-multipath"
 
 
+def test_nobodys_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SCTPMP_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 12345)
+    with pytest.raises(Problem, match="HOME: not set, and uid 12345 has no home: set it or SCTPMP_CACHE"):
+        cache_root()
+
+
 @pytest.mark.parametrize(
     ("command", "fault"),
     [
@@ -80,11 +129,15 @@ def test_cache_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["tools/patch/bump", "5.4"], "base '5.4' is unknown"),
         (["tools/patch/bump", "6.12"], "base 6.12 is the reference"),
         (["tools/setup", "--perl"], "unrecognized arguments: --perl"),
+        (["tools/test", "--jobs", "x"], "tools/test: --jobs: got 'x', expected a whole number from 1"),
+        (["tools/test", "--bogus"], "tools/test: unknown option --bogus"),
+        (["tools/test-long", "--jobs", "2x"], "tools/test-long: --jobs: got '2x', expected a whole number"),
+        (["tools/test-long", "--bogus"], "tools/test-long: unknown option --bogus; it takes --jobs N"),
     ],
 )
 def test_wrong_calls(command: list[str], fault: str) -> None:
     done = subprocess.run(
-        [str(ROOT / command[0]), *command[1:]], capture_output=True, text=True, check=False, env=os.environ
+        [str(ROOT / command[0]), *command[1:]], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 2
     assert fault in done.stderr.splitlines()[-1]

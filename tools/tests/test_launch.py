@@ -162,6 +162,16 @@ def test_a_program_with_the_rights_of_another_is_refused(tmp_path: Path) -> None
         assert obstacle(program) == ""
 
 
+def test_a_program_with_capabilities_of_its_own_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = built(tmp_path)
+    monkeypatch.setattr(os, "getxattr", lambda *_: b"\1")
+    for user, said in ((os.geteuid() or 1, "has file capabilities"), (0, "")):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        assert said in obstacle(program) and bool(said) == bool(obstacle(program))
+
+
 def test_a_command_without_an_option_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["true"]) == 2
     assert "got no option, expected --nodelay, --cmt, --profile or --convert" in capsys.readouterr().err

@@ -113,6 +113,18 @@ def test_neither_root_nor_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
         debian.install({"bc": "computes"})
 
 
+def test_a_path_with_a_space_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCTPMP_CACHE", "/my cache")
+    with pytest.raises(
+        Problem, match="/my cache: make takes no path with spaces or colons: point SCTPMP_CACHE"
+    ):
+        setup.main(["--python"])
+    monkeypatch.setenv("SCTPMP_CACHE", "/cache")
+    monkeypatch.setattr(setup, "ROOT", Path("/my checkout"))
+    with pytest.raises(Problem, match=r"/my checkout: .*: move the checkout to another"):
+        setup.main(["--python"])
+
+
 def test_nothing_to_do_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     assert setup.main([]) == 0
     assert capfd.readouterr() == ("", "")

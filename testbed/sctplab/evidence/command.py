@@ -239,8 +239,9 @@ def verify(manifest: Manifest, archive: Path) -> int:
                 if content:
                     found.setdefault(member.name.split("/")[0], []).append(json.load(content))
     except (OSError, tarfile.TarError, ValueError) as error:
+        why = str(error).splitlines()[0].rstrip(":")  # tarfile has a line for each kind of compression
         raise LabError(
-            f"{archive}: cannot be read: {error}; expected a file written by evidence --pack"
+            f"{archive}: cannot be read: {why}; expected a file written by evidence --pack"
         ) from error
     bad = [name for name in manifest.runs if not verified(name, found.get(name, []))]
     for name in bad:

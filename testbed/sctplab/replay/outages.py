@@ -13,7 +13,6 @@ SHORTEST_NS = 200 * 10**6  # between packets that passed: a shorter gap is losse
 FEWEST = 2  # packets lost in a row, where no others are
 CHANCE = 0.01
 MOST = 200  # outages in a scenario
-TOGETHER_NS = 2 * 10**9  # both ways of a path fail so soon after each other
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from sctplab.report.timeseries import draw_series, series_figures
 from sctplab.spec.report_spec import Contrast, Plot, of_scenario
 
 TEMPLATES = Path(__file__).parent / "templates"
+EARLIER_PLOT = re.compile(r'href="(plots/[A-Za-z0-9._=+-]+)\.svg"')
 MAX_SINGLE = 12  # runs of a scenario of which each gets a picture of its own
 MIN_SCALE = 0.65  # of a figure on the page; the reader scrolls sideways beyond that
 
@@ -69,7 +70,7 @@ def make_report(results_dir: Path, picture: Callable[[Path], MplFigure | None] =
     found = sections(load_runs(results_dir))
     try:
         parts = [_part(section, results_dir, picture) for section in found]
-        _remove_stale(results_dir / "plots", parts)
+        _remove_stale(results_dir, parts)
         write_text(results_dir / "summary.csv", summary_csv(found))
         return write_text(results_dir / "report.html", _html(parts, results_dir))
     except OSError as error:
@@ -179,9 +180,11 @@ def _html(parts: Sequence[Part], results: Path) -> str:
     )
 
 
-def _remove_stale(folder: Path, parts: Sequence[Part]) -> None:
-    """Takes away plots of an earlier report that this one does not have."""
-    kept = {Path(image.stem).name for part in parts for image in part.every_image}
-    for path in folder.glob("*"):
-        if path.suffix in (".svg", ".png") and path.stem not in kept:
-            path.unlink()
+def _remove_stale(results: Path, parts: Sequence[Part]) -> None:
+    """Takes away the plots that an earlier report.html links to and this one does not."""
+    page = results / "report.html"
+    earlier = page.read_text(encoding="utf-8", errors="replace") if page.is_file() else ""
+    kept = {image.stem for part in parts for image in part.every_image}
+    for stem in set(EARLIER_PLOT.findall(earlier)) - kept:
+        for suffix in (".svg", ".png"):
+            (results / f"{stem}{suffix}").unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Record files: one JSON object per run, written as a whole or not at all; a run starts as "crashed"."""
+"""Record files: one JSON object per run, written whole or not at all; a first run starts as "crashed"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNFINISHED = "the run was started and never ended"
 
 
 def crashed(spec: RunSpec, kernel: Kernel) -> dict[str, Any]:
-    """The record on disk while a run goes on; it remains if the run never ends."""
+    """The record on disk while a run goes on that had none; it remains if the run never ends."""
     return {
         "format": RECORD_FORMAT,
         "status": "crashed",

@@ -100,11 +100,13 @@ def perform(job: Job, bench: Bench) -> dict[str, Any]:
     """One run, from crashed to its earned status; the record is on disk when this returns.
 
     Raises RunError when the record cannot be written and KeyboardInterrupt when the runs are being
-    stopped; neither leaves a record of this run behind.
+    stopped; neither leaves a record of this run behind, nor touches that of an earlier one.
     """
     kernel = bench.kernel(job.spec)
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    record.write(job.record, record.crashed(job.spec, kernel))
+    first = not job.record.is_file()
+    if first:
+        record.write(job.record, record.crashed(job.spec, kernel))
     try:
         with tempfile.TemporaryDirectory(prefix="sctplab-") as name:
             folder = Path(name)
@@ -119,7 +121,8 @@ def perform(job: Job, bench: Bench) -> dict[str, Any]:
         made["host"] = {"wall_s": round(ended.wall_s, 3), "started": started}
         record.write(job.record, made)
     except BaseException as error:
-        job.record.unlink(missing_ok=True)
+        if first:
+            job.record.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise RunError(
                 f"{job.spec.run_id}: {error.strerror}: {error.filename}{record.advice(error)}"

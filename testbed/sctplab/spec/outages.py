@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sctplab.spec.model import HOSTS, Event
+from sctplab.spec.model import BREAKING, HOSTS, Event, directions
 
 START_S = 0.5  # the association is there by then, unless its first packets were lost
 GAP_S = (0.1, 10.0)  # between two outages of one path
@@ -81,11 +81,26 @@ def events(outages: Sequence[Outage]) -> tuple[Event, ...]:
 
 
 def of_events(happened: Sequence[Event]) -> list[Outage]:
-    """The outages that such events make: each lasts until the next event of its path."""
+    """The outages that such events make: each lasts until all of its path is mended, or for ever."""
     found = []
     for path in sorted({event.path for event in happened}):
-        own = [event for event in happened if event.path == path]
-        found += [
-            Outage(path, one.at_s, other.at_s, {}) for one, other in zip(own[::2], own[1::2], strict=True)
-        ]
+        broken: set[tuple[str, str]] = set()
+        start_s = 0.0
+        for event in sorted((one for one in happened if one.path == path), key=lambda one: one.at_s):
+            before = broken
+            broken = before | parts(event) if event.action in BREAKING else before - parts(event)
+            if broken and not before:
+                start_s = event.at_s
+            elif before and not broken:
+                found.append(Outage(path, start_s, event.at_s, {}))
+        if broken:
+            found.append(Outage(path, start_s, math.inf, {}))
     return found
+
+
+def parts(event: Event) -> set[tuple[str, str]]:
+    """All that EVENT breaks or mends; a change of a direction's values ends its cut."""
+    kind = event.action.partition("-")[0]
+    if kind in ("carrier", "address"):
+        return {(kind, event.host)}
+    return {("cut", way) for way in directions(event.direction)}

@@ -173,7 +173,7 @@ def gone(session: int) -> bool:
     return not in_session(session)
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupt_leaves_nothing_but_finished_records(tmp_path: Path, signal_number: signal.Signals) -> None:
     temporary, out = tmp_path / "tmp", tmp_path / "out"
     temporary.mkdir()
@@ -186,7 +186,7 @@ def test_interrupt_leaves_nothing_but_finished_records(tmp_path: Path, signal_nu
         text=True,
         start_new_session=True,
         # As from a terminal: what starts the tests may have them ignore it, as a shell does with "&".
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(signal_number, signal.SIG_DFL),
     )
     assert process.stdout is not None
     assert process.stdout.readline().startswith("[1/")
