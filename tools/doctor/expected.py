@@ -58,8 +58,7 @@ def parsed(text: str, name: str) -> Iterator[Peer]:
 
 
 def address(word: str, where: str) -> str:
-    """Without its scope, which /proc/net/sctp does not have."""
     try:
-        return str(ipaddress.ip_address(word)).partition("%")[0]
+        return str(ipaddress.ip_address(word))
     except ValueError as error:
         raise Problem(f"{where}: got {word!r}, expected an IPv4 or IPv6 address") from error

@@ -215,21 +215,6 @@ def what_copies_overtake_is_not_reported_missing() -> None:
     expect([one for one in peer.messages(HEARD_S) if peer.number(one) == 1], [])
 
 
-def what_was_not_copied_is_missing_when_its_path_brings_later_copies() -> None:
-    peer = Peer(redundant_bytes=str(SMALL))
-    soon_s = RTT_S / 20  # before a path is suspect
-    peer.say(1, LARGE)
-    peer.say(5, SMALL)
-    peer.messages(soon_s)
-    for last in range(2, 7):
-        peer.sack(1, 0, (2, last))
-    for second in (2, 3):
-        peer.sack(0, 0, (2, 6), twice=(second,))
-    expect(peer.messages(soon_s), [])
-    peer.sack(0, 0, (2, 6), twice=(4,))
-    expect([peer.number(one) for one in peer.messages(soon_s)], [1])
-
-
 def what_is_lost_twice_is_copied_once_more_when_a_later_copy_is_answered() -> None:
     peer = Peer(rtts_s=(RTT_S, RTT_S), redundant_bytes=str(SMALL))
     soon_s = RTT_S / 20  # no path is suspect before a round trip has passed
@@ -373,7 +358,6 @@ CASES: list[Callable[[], None]] = [
     a_dead_path_is_found_although_the_copies_arrive,
     a_path_that_answers_after_the_copies_is_no_suspect,
     what_copies_overtake_is_not_reported_missing,
-    what_was_not_copied_is_missing_when_its_path_brings_later_copies,
     what_is_lost_twice_is_copied_once_more_when_a_later_copy_is_answered,
     a_heartbeat_measures_a_path_that_carries_what_goes_twice,
     copies_of_the_last_stay_within_the_budget,
