@@ -8,7 +8,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 GENERIC, SOCK_DIAG = 16, 4  # families of netlink sockets
 ERROR, DONE = 2, 3  # types of messages
@@ -24,8 +24,7 @@ SOL_NETLINK, ADD_MEMBERSHIP = 270, 1
 WAITING = 1 << 20  # bytes of messages that may wait for us, if the host allows so much
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """PAYLOAD: what follows struct nlmsghdr."""
 
     kind: int
@@ -48,12 +47,12 @@ def request(kind: int, flags: int, payload: bytes) -> bytes:
 
 def messages(data: bytes) -> Iterator[Message]:
     """Those in one datagram; what is cut off is left out."""
-    at = 0
-    while at + HEADER.size <= len(data):
-        size, kind, flags, *_ = HEADER.unpack_from(data, at)
-        if size < HEADER.size or at + size > len(data):
+    at, end, header = 0, len(data), HEADER.size
+    while at + header <= end:
+        size, kind, flags, _, _ = HEADER.unpack_from(data, at)
+        if size < header or at + size > end:
             return
-        yield Message(kind, data[at + HEADER.size : at + size], flags)
+        yield Message(kind, data[at + header : at + size], flags)
         at += padded(size)
 
 

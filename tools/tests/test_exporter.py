@@ -6,6 +6,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import gc
+import math
 import re
 import socket
 import struct
@@ -14,7 +15,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path as File
 
@@ -39,7 +40,8 @@ ALL = Scrape(
     Part((READER,), 1, {"active": 1, "potentially-failed": 1}), exporter.counters(SNMP), complete=True
 )
 TRIES = 50  # beside other tests
-MANY, SHOWN, AT_MOST_S = 10_000, 200, 0.12
+MANY, SHOWN = 10_000, 200
+AT_MOST = 8  # times counting to a million, 15 ms of a processor at 3 GHz: 120 ms, whatever the host's clock
 NESTED = 0x8000  # flag of an attribute
 
 
@@ -287,22 +289,36 @@ def test_a_missing_library_is_one_line(
     assert capsys.readouterr().err.count("python3-prometheus-client\n") == 1
 
 
+def processor_s(work: Callable[[], object]) -> float:
+    """Of one call."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
 def test_a_scrape_takes_one_percent_of_a_processor_at_most() -> None:
     """Of 10,000 associations: 150 ms each 15 s, less 30 for the kernel, which test_paths.py measures."""
     dumped = [netlink.request(one.kind, 0, one.payload) for one in many(MANY)]
     datagrams = [b"".join(dumped[at : at + 60]) for at in range(0, len(dumped), 60)]
-    gc.collect()
-    gc.freeze()  # the objects of other tests are not the exporter's
-    best, tries = AT_MOST_S * 10, 0
-    while best >= AT_MOST_S and tries < TRIES:
-        tries += 1
-        began = time.process_time()
+
+    def scrape() -> None:
         part = diag.oldest((one for data in datagrams for one in netlink.messages(data)), SHOWN)
         assert part is not None
         exposition.generate_latest(registry(Scrape(part, {}, True)))
-        best = min(best, time.process_time() - began)
+
+    def count() -> None:
+        for _ in range(1_000_000):
+            pass
+
+    gc.collect()
+    gc.freeze()  # the objects of other tests are not the exporter's
+    best, tries = math.inf, 0
+    while best >= AT_MOST and tries < TRIES:
+        tries += 1
+        before, taken, after = processor_s(count), processor_s(scrape), processor_s(count)
+        best = min(best, 2 * taken / (before + after))
     gc.unfreeze()
-    assert best < AT_MOST_S
+    assert best < AT_MOST
 
 
 def test_the_manual_page_names_all_metrics() -> None:
