@@ -129,6 +129,19 @@ def data_takes_the_sack_of_its_path_along() -> None:
         namespace()
 
 
+def a_copy_of_a_sack_puts_off_no_sack() -> None:
+    """A path gets one for every second packet that it brings, whatever has gone over another one."""
+    peer = Peer(cmt="1")
+    found = []
+    for number in range(1, 13):
+        peer.data(1)
+        peer.say(1, SMALL)
+        found += kinds_by_packet(peer, HEARD_S)
+        peer.sack(0, number)
+    expect(sorted(path for path, kinds in found if DATA in kinds), 12 * [0])
+    assert found.count((1, [SACK])) >= 5, found
+
+
 def first_retransmission_s(**settings: str) -> float:
     """Of a last message that is lost, from when it was sent."""
     peer = Peer(**settings)
@@ -162,10 +175,8 @@ def retransmitted_after_gaps(**settings: str) -> Heard:
     peer = Peer(**settings)
     done = measured(peer)
     peer.say(8)
-    sent = peer.messages(RTT_S)
-    lost = sent[0]
-    number = peer.number(lost)
-    for one in sent[1:]:
+    number = done + 1
+    for one in sorted(peer.messages(RTT_S), key=peer.number)[1:]:
         peer.sack(one.path, done, (number + 1, peer.number(one)))
     return next(one for one in peer.messages(2 * RTT_S) if peer.number(one) == number)
 
@@ -1348,6 +1359,7 @@ CASES: list[Callable[[], None]] = [
     delayed_sacks_take_the_paths_in_turn,
     a_sack_says_how_many_packets_it_is_for,
     data_takes_the_sack_of_its_path_along,
+    a_copy_of_a_sack_puts_off_no_sack,
     a_loss_at_the_tail_is_probed_for_before_the_timeout,
     a_loss_at_the_tail_waits_for_the_timeout_without_cmt,
     what_is_retransmitted_asks_for_a_sack,
