@@ -6,15 +6,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from pathview import selection
 from sctpkernel.errors import Problem
 
 from doctor import expected
-from doctor.facts import is_address, look, usual
+from doctor.facts import look
 from doctor.findings import Finding, findings
 
 EPILOG = (
@@ -24,9 +26,14 @@ EPILOG = (
 
 
 def address(word: str) -> str:
-    if not is_address(word):
-        raise argparse.ArgumentTypeError(f"got {word!r}, expected an IPv4 or IPv6 address")
-    return usual(word)
+    """As ip prints it, with the name of the interface that a scope means."""
+    bare, _, index = selection.address(word).partition("%")
+    try:
+        return f"{bare}%{socket.if_indextoname(int(index))}" if index else bare
+    except OSError:
+        raise argparse.ArgumentTypeError(
+            f"got {word!r}, expected an interface of this host after %"
+        ) from None
 
 
 def text(found: Sequence[Finding]) -> str:

@@ -58,7 +58,8 @@ def parsed(text: str, name: str) -> Iterator[Peer]:
 
 
 def address(word: str, where: str) -> str:
+    """Without its scope, which /proc/net/sctp does not have."""
     try:
-        return str(ipaddress.ip_address(word))
+        return str(ipaddress.ip_address(word)).partition("%")[0]
     except ValueError as error:
         raise Problem(f"{where}: got {word!r}, expected an IPv4 or IPv6 address") from error

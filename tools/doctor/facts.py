@@ -42,7 +42,8 @@ class Link:
     """An interface. UP: administratively up and with a carrier; RP_FILTER: in force, 0 to 2.
 
     CARD: itself, or the interface below a VLAN; SPEED: in Mbit/s, 0 if not known; DUPLICATES: addresses that
-    another host has, too.
+    another host has, too. OTHERS: addresses that no router knows. ROUTED: packets of its addresses take other
+    interfaces, as those of lo.
     """
 
     name: str
@@ -54,6 +55,8 @@ class Link:
     mtu: int = 1500
     speed: int = 0
     duplicates: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    routed: bool = False
 
     @property
     def inner(self) -> bool:
@@ -157,8 +160,13 @@ class Facts:
 
     @cached_property
     def link_by_address(self) -> dict[str, Link]:
-        """For many associations; of interfaces with the same address, the first."""
-        return {address: link for link in reversed(self.links) for address in link.addresses}
+        """For many associations; of interfaces with the same address, the first, unless a scope names one."""
+        return {
+            key: link
+            for link in reversed(self.links)
+            for address in (*link.addresses, *link.others)
+            for key in (address, f"{address}%{link.name}")
+        }
 
     def route(self, local: str, remote: str) -> Route | None:
         return self.route_by_ends.get((local, remote))
@@ -182,25 +190,27 @@ class Facts:
 
 
 def links(text: str, rp_filters: Mapping[str, int], speeds: Mapping[str, int]) -> tuple[Link, ...]:
-    """From `ip -json -details address`; loopback is left out."""
+    """From `ip -json -details address`."""
     found = []
     for one in json.loads(text or "[]"):
-        if one.get("link_type") == "loopback":
-            continue
-        globals_ = [a for a in one.get("addr_info", []) if a.get("scope") == "global"]
+        every = one.get("addr_info", [])
+        globals_ = [a for a in every if a.get("scope") == "global"]
         name = one["ifname"]
         kind = one.get("linkinfo", {}).get("info_kind", "")
+        routed = one.get("link_type") == "loopback" or kind == "dummy"
         found.append(
             Link(
                 name,
                 {"UP", "LOWER_UP"} <= set(one.get("flags", [])),
                 tuple(a["local"] for a in globals_),
-                tuple(network(a) for a in globals_),
+                () if routed else tuple(network(a) for a in globals_),
                 max(rp_filters.get("all", 0), rp_filters.get(name, 0)),
                 one.get("link", name) if kind in ON_A_CARD else name,
                 one.get("mtu", 1500),
                 max(speeds.get(name, 0), 0),
                 tuple(a["local"] for a in globals_ if a.get("dadfailed")),
+                tuple(a["local"] for a in every if a not in globals_),
+                routed,
             )
         )
     return tuple(found)
@@ -284,11 +294,17 @@ def answered(pairs: Sequence[tuple[str, str]], shown: str, complaints: str) -> t
     return tuple(found)
 
 
+def question(local: str, remote: str) -> str:
+    """For `ip -batch`, which takes the scope of an address as an interface."""
+    (source, _, _), (to, _, scope) = local.partition("%"), remote.partition("%")
+    return f"route get {to}{f' from {source}' if source else ''}{f' oif {scope}' if scope else ''}"
+
+
 def ask(pairs: Sequence[tuple[str, str]]) -> tuple[Route, ...]:
     """The kernel's routes, with the rules for the source address if there is one; by one program for all."""
     if not pairs:
         return ()
-    lines = [f"route get {remote}{f' from {local}' if local else ''}" for local, remote in pairs]
+    lines = [question(local, remote) for local, remote in pairs]
     try:
         done = subprocess.run(
             ["ip", "-json", "-force", "-batch", "-"],

@@ -9,8 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import ip_address, ip_network
 from itertools import combinations
+
+from failover.cli import INTERVAL_MS, RTT_MS
+from failover.predict import predict
+from failover.settings import KEYS, PROC, Settings, changed
+from failover.situation import Situation
 
 from doctor.facts import (
     ACTIVE,
@@ -25,6 +31,7 @@ from doctor.filters import concerns
 from doctor.host import newer
 
 SHORT_LIFE_S = 5.0  # an outage of all networks that an association should survive
+LIVES = 3  # predicted ones, of which the middle one is told
 LONG_HEARTBEAT_MS = 60_000
 SMALL_BUFFER = 1 << 20  # bytes; Linux's default is 212992
 LARGE_BUFFER = 32 << 20  # bytes; advice never exceeds it
@@ -95,13 +102,24 @@ def peer_sack_delay(facts: Facts) -> Iterator[Finding]:
             )
 
 
+def in_force(facts: Facts) -> Settings:
+    """The settings that decide a failover; keys that the kernel lacks keep stock's behaviour."""
+    present = {key: facts.settings[key] for key in KEYS if key in facts.settings}
+    return changed(Settings(), present, str(PROC), strict=True)
+
+
 def one_retransmission(facts: Facts) -> Iterator[Finding]:
-    if facts.settings.get("path_max_retrans") == "1" and facts.settings.get("pf_enable") == "1":
+    s = in_force(facts)
+    if facts.settings and s.never_pf:
+        remedy = "pf_retrans=0"
+        if s.path_max_retrans == 1:
+            remedy = f"path_max_retrans={s.pf_retrans + 2}, or 0 with the patched module"
         yield Finding(
             "path-max-retrans-1",
-            "net.sctp.path_max_retrans is 1",
-            "no path becomes Potentially Failed, so data leaves a failed path after two timeouts",
-            "sysctl net.sctp.path_max_retrans=2, or 0 with the patched module",
+            f"net.sctp.path_max_retrans is {s.path_max_retrans}, pf_retrans {s.pf_retrans}",
+            "no path becomes Potentially Failed, so data leaves a failed path after "
+            f"{s.path_max_retrans + 1} timeouts",
+            f"sysctl net.sctp.{remedy}",
         )
 
 
@@ -143,23 +161,20 @@ def association_limits(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def life_s(facts: Facts) -> float:
-    """The time of association_max_retrans + 1 timeouts in a row, from RTO.Min on; RFC 9260, 6.3.3 E2."""
-    rto, most = facts.number("rto_min"), facts.number("rto_max")
-    total = 0
-    for _ in range(facts.number("association_max_retrans") + 1):
-        total += min(rto, most)
-        rto = min(2 * rto, most)
-    return total / 1000
+@cache
+def life_s(settings: Settings) -> float | None:
+    """How long an association with two paths lives without any answer, as failover-time --both predicts."""
+    found = predict(settings, Situation(RTT_MS, RTT_MS, INTERVAL_MS, settings.sack_timeout, both=True), LIVES)
+    return found.lost_s.typical if found.lost_s else None
 
 
 def short_life(facts: Facts) -> Iterator[Finding]:
-    if facts.settings and (life := life_s(facts)) < SHORT_LIFE_S:
+    if facts.settings and (life := life_s(in_force(facts))) and life < SHORT_LIFE_S:
         yield Finding(
             "short-life",
             f"an association ends after {life:.1f} s without any answer",
             "a short outage of all networks, such as a switch that restarts, ends every association",
-            "raise net.sctp.association_max_retrans or rto_max",
+            "raise net.sctp.association_max_retrans or rto_max; see failover-time --from-sysctl --both",
         )
 
 
@@ -258,14 +273,15 @@ def scope(facts: Facts) -> Iterator[Finding]:
 
 
 def both_ends(facts: Facts) -> Iterator[Finding]:
-    """Not of an association of two programs of this host, whose addresses are all ours."""
-    mine = {address for link in facts.links for address in link.addresses}
+    """Not of an association of two programs of this host, whose addresses are all ours; a link-local one is
+    of a link.
+    """
     for one in facts.associations:
         theirs = [path.address for path in one.paths]
-        if mine.issuperset(theirs):
+        if all(map(facts.link_of, theirs)):
             continue
         for address in theirs:
-            if address in mine:
+            if facts.link_of(address) and not ip_address(address).is_link_local:
                 yield Finding(
                     "address-on-both-ends",
                     f"{address} is an address of the peer and of this host",
@@ -294,7 +310,7 @@ def strays(facts: Facts) -> Iterator[Finding]:
     for one in facts.associations:
         for local in one.local:
             own = facts.link_of(local)
-            if not own or not own.up or own.inner:
+            if not own or not own.up or own.inner or own.routed or local not in own.addresses:
                 continue
             ways = [way for path in one.paths if (way := facts.route(local, path.address)) and way.device]
             if not ways or any(way.device == own.name for way in ways) or local in told:
@@ -368,6 +384,9 @@ def nagle(facts: Facts) -> Iterator[Finding]:
 
 def states(facts: Facts) -> Iterator[Finding]:
     for one in facts.associations:
+        left = sum(path.state == ACTIVE for path in one.paths)
+        last = ("no path is active: data waits", "one more fault ends the association's data flow")
+        why = last[left] if left < len(last) else f"data has {left} active paths left"
         for path in one.paths:
             if one.established and path.state == UNCONFIRMED:
                 yield Finding(
@@ -381,7 +400,7 @@ def states(facts: Facts) -> Iterator[Finding]:
                 yield Finding(
                     "path-failed",
                     f"association {one.identity}: {path.address} is {state}",
-                    "one more fault ends the association's data flow",
+                    why,
                     "check the network of this path",
                 )
 

@@ -80,7 +80,7 @@ def of_timers(s: Settings, situation: Situation, peer_rto_min: int) -> Iterator[
 
 def of_states(s: Settings) -> Iterator[str]:
     pmr, amr = s.path_max_retrans, s.association_max_retrans
-    if s.pf_enable and pmr and s.pf_retrans + 1 >= pmr:
+    if s.never_pf:
         yield (
             f"path_max_retrans {pmr} with pf_retrans {s.pf_retrans}: no error count is between them, so the "
             "path never becomes PF, and new messages wait for it until error "

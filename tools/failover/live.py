@@ -65,13 +65,16 @@ def associations() -> list[tuple[Association, int]]:
             "--assoc: the loaded SCTP is without the multipath patches and tells nothing of paths; "
             "predict with --from-sysctl and --rtt"
         )
-    return list(with_inodes(answers))
+    return with_inodes(answers)
 
 
-def with_inodes(answers: Iterable[netlink.Message]) -> Iterable[tuple[Association, int]]:
+def with_inodes(answers: Iterable[netlink.Message]) -> list[tuple[Association, int]]:
+    """Each once, as diag.associations()."""
+    found = {}
     for message in answers:
         if message.kind == diag.BY_FAMILY and (one := diag.association(message.payload)):
-            yield one, INODE.unpack_from(message.payload, INODE_AT)[0]
+            found[diag.identity(one)] = one, INODE.unpack_from(message.payload, INODE_AT)[0]
+    return list(found.values())
 
 
 def chosen(

@@ -64,6 +64,11 @@ class Settings:
     dormant_policy: str = field(default="kernel", metadata=one_of(*DORMANT))
 
     @property
+    def never_pf(self) -> bool:
+        """Whether RFC 7829 is on and no error count is above pf_retrans and below path_max_retrans."""
+        return bool(self.pf_enable and self.path_max_retrans and self.pf_retrans + 1 >= self.path_max_retrans)
+
+    @property
     def uses_paths(self) -> bool:
         """sctp_mp_uses_paths, without cmt."""
         return bool(

@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from sctpkernel.errors import INTERRUPTED
+
 from pathview import diag, netlink
 from pathview.model import Event
 from pathview.selection import asked, chosen, look, options, tell, wanted, with_json
@@ -120,3 +122,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED

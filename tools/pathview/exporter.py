@@ -8,9 +8,12 @@ import heapq
 import ipaddress
 import socket
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path as File
+from socketserver import ThreadingMixIn
+from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import ProcessCollector, make_wsgi_app
@@ -23,7 +26,8 @@ from pathview.metrics import Scrape, families
 from pathview.model import Association, Part
 
 LISTEN, MAX_ASSOCIATIONS = "127.0.0.1:9899", 200
-PATIENCE_S = 5.0  # with a client that sends nothing, or takes nothing: one is served at a time
+PATIENCE_S = 5.0  # with a client that sends nothing, or takes nothing
+CLIENTS = 16  # at a time; others are hung up on
 
 
 def part_of(found: Iterable[Association], limit: int) -> Part:
@@ -56,13 +60,15 @@ def gather(limit: int, proc: File = File("/proc")) -> Scrape:
 
 
 class Paths(Collector):
-    """One dump for each scrape."""
+    """One dump for each scrape, and one at a time."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.lock = threading.Lock()
 
     def collect(self) -> Iterator[Metric]:
-        return families(gather(self.limit))
+        with self.lock:
+            return families(gather(self.limit))
 
 
 class Handler(WSGIRequestHandler):
@@ -74,10 +80,13 @@ class Handler(WSGIRequestHandler):
         """Nothing."""
 
 
-class Server(WSGIServer):
-    """IPv6, too."""
+class Server(ThreadingMixIn, WSGIServer):
+    """IPv6, too. A thread for each of so many clients: none waits for a slow one."""
+
+    daemon_threads = True
 
     def __init__(self, address: tuple[str, int], handler: type[WSGIRequestHandler]) -> None:
+        self.places = threading.BoundedSemaphore(CLIENTS)
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, handler)
 
@@ -89,11 +98,32 @@ class Server(WSGIServer):
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
         self.setup_environ()
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self.places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread to be had
+            self.places.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.places.release()
+
     def handle_error(self, request: object, client_address: object) -> None:
         """One line: a client that went away is no error of ours."""
         print(
             f"sctp-multipath: exporter: {client_address}: {sys.exc_info()[1]!r}", file=sys.stderr, flush=True
         )
+
+
+def shown(host: str, port: int) -> str:
+    """As endpoint() takes it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def endpoint(word: str) -> tuple[str, int]:
@@ -146,9 +176,8 @@ def serve(address: tuple[str, int], limit: int) -> None:
     ProcessCollector(registry=registry)  # its own CPU time, among others
     application = make_wsgi_app(registry, disable_compression=True)
     with make_server(*address, application, Server, Handler) as server:
-        host = f"[{address[0]}]" if ":" in address[0] else address[0]
         print(
-            f"sctp-multipath: exporter: http://{host}:{server.server_port}/metrics",
+            f"sctp-multipath: exporter: http://{shown(address[0], server.server_port)}/metrics",
             file=sys.stderr,
             flush=True,
         )
@@ -163,6 +192,6 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 0
     except OSError as error:
-        print(f"sctp-multipath: exporter: --listen {host}:{port}: {error.strerror}", file=sys.stderr)
+        print(f"sctp-multipath: exporter: --listen {shown(host, port)}: {error.strerror}", file=sys.stderr)
         return 1
     return 0

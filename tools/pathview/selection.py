@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,17 +27,26 @@ def port(word: str) -> int:
 
 
 def address(word: str) -> str:
+    """As the kernel has it: with the number of the interface that a scope names."""
     try:
-        return str(ipaddress.ip_address(word))
+        bare, _, scope = str(ipaddress.ip_address(word)).partition("%")
     except ValueError:
         raise argparse.ArgumentTypeError(f"got {word!r}, expected an IPv4 or IPv6 address") from None
+    try:
+        index = scope if not scope or scope.isdecimal() else socket.if_nametoindex(scope)
+    except OSError:
+        raise argparse.ArgumentTypeError(
+            f"got {word!r}, expected an interface of this host after %"
+        ) from None
+    return f"{bare}%{index}" if scope else bare
 
 
 def wanted(path: Path, given: argparse.Namespace) -> bool:
     """Whether a path is among those asked for."""
     if given.state and path.state not in given.state:
         return False
-    own = {path.address, path.address.partition("%")[0], path.source}
+    bare, _, scope = path.address.partition("%")
+    own = {path.address, bare, path.source, f"{path.source}%{scope}"}
     return not given.addr or bool(own & set(given.addr))
 
 

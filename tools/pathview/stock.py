@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path as File
 
 from pathview.files import text_of
@@ -11,6 +12,14 @@ from pathview.model import ASSOCIATION_STATES, STATES, Association, Path, word
 
 def is_address(text: str) -> bool:
     return "." in text or ":" in text
+
+
+def usual(text: str) -> str:
+    """/proc has all digits of an IPv6 address."""
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return text
 
 
 def states(remaddr: str) -> dict[tuple[str, str], str]:
@@ -31,7 +40,7 @@ def association(line: str, known: dict[tuple[str, str], str]) -> Association | N
     remote = [text for text in after.split() if is_address(text)]
     paths = tuple(
         Path(
-            address=text.lstrip("*"),
+            address=usual(text.lstrip("*")),
             state=known.get((words[6], text.lstrip("*")), "unknown"),
             marks=("primary",) if text.startswith("*") else (),
         )

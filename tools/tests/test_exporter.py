@@ -243,6 +243,27 @@ def test_a_client_that_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> 
             assert silent.recv(1) == b""
 
 
+def test_a_client_that_is_slow_keeps_none_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(monkeypatch) as url:
+        host, port = url.split("/")[2].split(":")
+        with socket.create_connection((host, int(port))) as slow:
+            slow.send(b"G")
+            began = time.monotonic()
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                assert answer.status == 200
+            assert time.monotonic() - began < exporter.PATIENCE_S
+
+
+def test_no_more_clients_have_threads_than_there_are_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporter, "CLIENTS", 1)
+    with served(monkeypatch) as url:
+        host, port = url.split("/")[2].split(":")
+        with socket.create_connection((host, int(port))) as first:
+            first.send(b"G")
+            with socket.create_connection((host, int(port))) as second:
+                assert second.recv(1) == b""
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -259,12 +280,15 @@ def test_bad_input_is_one_line(words: list[str], line: str, capsys: pytest.Captu
         cli.main(["exporter", *words])
     assert ended.value.code == 2
     assert line in capsys.readouterr().err.splitlines()[-1]
+    (unit,) = (deb.TEMPLATE / "debian").glob("*exporter.service")
+    assert "\nRestartPreventExitStatus=2\n" in unit.read_text()
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_an_address_in_use_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with served(monkeypatch) as url:
+    with served(monkeypatch, address) as url:
         place = url.split("/")[2]
         assert cli.main(["exporter", "--listen", place]) == 1
     said = capsys.readouterr().err

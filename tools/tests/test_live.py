@@ -7,12 +7,23 @@ from dataclasses import replace
 
 import pytest
 from failover.cli import main
-from failover.live import Live, chosen, inferred_rto_min, settings_of, situation_of, told, traffic
+from failover.live import (
+    Live,
+    chosen,
+    inferred_rto_min,
+    settings_of,
+    situation_of,
+    told,
+    traffic,
+    with_inodes,
+)
 from failover.predict import Prediction, Range, answer, predict
 from failover.settings import Settings
 from failover.situation import Situation
+from pathview import netlink
 from pathview.model import Association, Path
 from sctpkernel.errors import Problem
+from tests.test_pathview import DUMPED, recorded
 
 USUAL = Situation(40, 40, 20, 200)
 FIRST = Path(
@@ -94,6 +105,11 @@ def test_an_association_that_is_not_there_is_one_line() -> None:
         with pytest.raises(Problem) as caught:
             chosen(known, identity, port)
         assert said in str(caught.value)
+
+
+def test_an_association_that_changes_during_a_dump_is_one() -> None:
+    ((one, inode),) = with_inodes([*netlink.messages(DUMPED), *netlink.messages(DUMPED)])
+    assert (one, inode > 0) == (recorded(), True)
 
 
 def test_nagle_waits_for_acknowledgments_or_a_full_packet() -> None:

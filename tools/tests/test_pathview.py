@@ -210,6 +210,7 @@ def test_a_stock_kernel_tells_states() -> None:
         ("fd00::2", "unconfirmed", ()),
     ]
     assert stock.associations("", "") == ()
+    assert stock.usual("fd00:0000:0000:0000:0000:0000:0000:0002") == "fd00::2"
     assert stock.associations(ASSOCS, "")[0].paths[0].state == "unknown"
 
 
@@ -292,10 +293,16 @@ def test_json_has_the_documented_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"), [("fe80::1%2", True), ("fe80::1", True), ("fe80::1%3", False), ("10.1.0.1", True)]
+    ("asked", "found"),
+    [
+        *(("fe80::1%1", True), ("fe80::1", True), ("fe80::1%3", False), ("10.1.0.1", True)),
+        *(("fe80::1%lo", True), ("fe80::9%lo", True), ("fe80::9%3", False)),
+    ],
 )
 def test_an_address_is_taken_as_it_is_shown(asked: str, found: bool) -> None:
-    path = replace(recorded().paths[0], address="fe80::1%2", source="10.1.0.1")
+    """A scope by the number or the name of its interface: that of lo is 1."""
+    source = "10.1.0.1" if asked[0] == "1" else "fe80::9"
+    path = replace(recorded().paths[0], address="fe80::1%1", source=source)
     assert selection.wanted(path, selection.options("paths", "").parse_args(["--addr", asked])) is found
 
 
@@ -328,6 +335,7 @@ def test_filters(
     [
         (["paths", "--port", "0"], "got '0', expected a port from 1 to 65535"),
         (["paths", "--addr", "10.1"], "got '10.1', expected an IPv4 or IPv6 address"),
+        (["top", "--addr", "fe80::1%no"], "got 'fe80::1%no', expected an interface of this host after %"),
         (["events", "--state", "up"], "invalid choice: 'up'"),
     ],
 )

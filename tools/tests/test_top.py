@@ -141,6 +141,15 @@ def test_once_prints_a_frame(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert told.err == "sctp-multipath: it is a stock one: only addresses and states of paths are known\n"
 
 
+def test_once_may_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(top, "look", lambda wanted: ((recorded(),), ""))
+    monkeypatch.setattr(top.time, "sleep", interrupted)
+    assert cli.main(["top", "--once"]) == 130
+
+
 def test_without_a_terminal_it_says_so() -> None:
     command = [sys.executable, "-m", "pathview", "top"]
     done = subprocess.run(

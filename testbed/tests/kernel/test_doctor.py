@@ -240,7 +240,7 @@ FAULTS = {
         set_to(rto_min=250) + "\n" + delay(100), f"{GIVEN} --probe", ("sack-delay",)
     ),
     "SACK delay of the peer": Case(
-        BOOT + set_to(rto_min=100, sack_timeout=20),
+        BOOT + set_to(rto_min=150, sack_timeout=20),
         "",
         ("peer-sack-delay",),
         programs=talk(),
