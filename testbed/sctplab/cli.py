@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sctpkernel.errors import heed_signals
+from sctpkernel.errors import Parser, heed_signals
 
 from sctplab import files, programs
 from sctplab.errors import LabError, RunError
@@ -45,13 +45,6 @@ def flavours(word: str) -> tuple[str, ...]:
     if not set(found) <= set(FLAVOURS):
         raise argparse.ArgumentTypeError(f"got {word!r}, expected {', '.join(FLAVOURS)} or both with a comma")
     return found
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line."""
-
-    def error(self, message: str) -> Any:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -10,10 +10,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sctpkernel.errors import heed_signals
+from sctpkernel.errors import Parser, heed_signals
 
 from sctplab import vm_site
-from sctplab.cli import Parser, whole
+from sctplab.cli import whole
 from sctplab.errors import LabError, RunError
 from sctplab.spec import scenario
 from sctplab.spec.model import BUILDS, FLAVOURS, USUAL_BASE

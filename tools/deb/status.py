@@ -7,7 +7,6 @@ Reads only. Standard library only: the package installs this file as it is, and 
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
@@ -21,7 +20,7 @@ sys.path.insert(0, str(CHECKOUT if (CHECKOUT / "doctor").is_dir() else LIBRARY))
 sys.dont_write_bytecode = True
 
 from doctor.host import Module, bans, module_on_disk, newer, output, point_release, text_of  # noqa: E402
-from sctpkernel.errors import run_main  # noqa: E402
+from sctpkernel.errors import Parser, run_main  # noqa: E402
 
 PROFILES = Path("/usr/share/sctp-multipath/sysctl")
 # efivarfs: four bytes of attributes, then one that is 1 when Secure Boot is on
@@ -130,7 +129,7 @@ def main() -> int:
         return other("launch.cli", sys.argv[2:])
     if sys.argv[1:2] and sys.argv[1] in ("paths", "top", "events", "exporter"):
         return other("pathview.cli", sys.argv[1:])
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="sctp-multipath",
         description="Show the loaded SCTP, the one on disk, the settings, and obstacles. Changes nothing. "
         "Exit code 0: multipath SCTP is loaded, or will be with the next load. "

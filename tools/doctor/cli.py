@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pathview import selection
-from sctpkernel.errors import Problem
+from sctpkernel.errors import Parser, Problem
 
 from doctor import expected
 from doctor.facts import look
@@ -43,7 +43,7 @@ def text(found: Sequence[Finding]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="sctp-multipath doctor",
         description="Find what defeats multihoming on this host: timers, routes, addresses, filters, paths. "
         "Reads only, but for --probe; packet filters are read as root only.",

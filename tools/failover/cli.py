@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sctpkernel.errors import USAGE, run_main
+from sctpkernel.errors import Parser, run_main
 
 from failover import live
 from failover.advice import advice, all_at_once, spurious
@@ -31,13 +31,6 @@ the cut relative to messages and ticks, the jitter of HEARTBEATs). A second tabl
 failure, each with the rule that decides. rtx_policy plays no part, and of cmt a warning tells."""
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line."""
-
-    def error(self, message: str) -> Any:
-        self.exit(USAGE, f"failover-time: {message}; see failover-time --help\n")
-
-
 def positive(low: float, high: float) -> Any:
     """An argparse type: a number above LOW, up to HIGH."""
 
@@ -57,7 +50,7 @@ def count(low: int, high: int) -> Any:
     """An argparse type: a whole number from LOW to HIGH."""
 
     def read(word: str) -> int:
-        if not word.isdigit() or not low <= int(word) <= high:
+        if not word.isdecimal() or not low <= int(word) <= high:
             raise argparse.ArgumentTypeError(f"got {word!r}, expected a whole number from {low} to {high}")
         return int(word)
 

@@ -23,7 +23,7 @@ def whole(low: int, high: int = 2**31 - 1) -> Any:
     """A setting that is a whole number from LOW to HIGH."""
 
     def check(word: str) -> int:
-        if not word.isdigit() or not low <= int(word) <= high:
+        if not word.isdecimal() or not low <= int(word) <= high:
             raise ValueError(f"a whole number from {low} to {high}")
         return int(word)
 

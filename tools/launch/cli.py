@@ -9,11 +9,10 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from failover.options import OURS
 from failover.settings import PREFIX, PROC, lines_of
-from sctpkernel.errors import Problem
+from sctpkernel.errors import Parser, Problem
 
 from launch.options import Option, Refused, future, nodelay, of_settings
 from launch.program import obstacle
@@ -29,13 +28,6 @@ DESCRIPTION = (
     "Run an unchanged program with options of SCTP on each SCTP socket that it opens, or with SCTP in place "
     "of TCP (--convert). The program's own options come later and override these. The host is left as it is."
 )
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{NAME}: {message}; see {NAME} --help\n")
 
 
 def parser() -> Parser:

@@ -19,6 +19,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from prometheus_client import ProcessCollector, make_wsgi_app
 from prometheus_client.core import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
+from sctpkernel.errors import Parser
 
 from pathview import diag, stock
 from pathview.files import text_of
@@ -148,7 +149,7 @@ def count(word: str) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="sctp-multipath exporter",
         description="Serve the associations and paths of this network namespace as metrics for Prometheus "
         "(OpenMetrics, http://ADDR:PORT/metrics) until it is ended. Reads only, as any user.",

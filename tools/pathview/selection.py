@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path as File
 
+from sctpkernel.errors import Parser
+
 from pathview import diag, stock
 from pathview.model import STATES, Association, Path
 
@@ -91,7 +93,7 @@ def tell(missing: str) -> None:
 
 def options(name: str, description: str) -> argparse.ArgumentParser:
     """Those that all commands about single paths have."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"sctp-multipath {name}",
         description=description,
         epilog=f"{USE} --addr and --state may be repeated: any of them.",

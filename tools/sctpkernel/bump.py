@@ -8,7 +8,6 @@ The first patch that needs a human stops it.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from sctpkernel.bases import Base, load_bases, reference_base, release_warning
 from sctpkernel.check import full, quick
-from sctpkernel.errors import FAILED, Problem, run_main, warn
+from sctpkernel.errors import FAILED, Parser, Problem, run_main, warn
 from sctpkernel.export import EXPORTED, stored_series, tree_path, write_series
 from sctpkernel.git import git, try_git
 from sctpkernel.lint import check_series
@@ -196,7 +195,7 @@ def check(base: Base) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/patch/bump",
         description="Port the series to another base or to its newest point release, in phases: "
         f"{', '.join(PHASES)}. Stops at the first patch that needs manual work and names the next step.",

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import subprocess
 import tempfile
@@ -13,7 +12,7 @@ from pathlib import Path
 from sctpkernel import hooks, questions
 from sctpkernel.bases import Base, find_base, load_bases, reference_base, release_warning
 from sctpkernel.callees import undefined
-from sctpkernel.errors import FAILED, Problem, run_main, warn
+from sctpkernel.errors import FAILED, Parser, Problem, run_main, warn
 from sctpkernel.git import series_commits
 from sctpkernel.numbering import number
 from sctpkernel.origin import origin
@@ -162,7 +161,7 @@ def _written_on(base: Base, patches: Sequence[Patch]) -> list[Patch]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: one line per fault, nothing and exit code 0 for none."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/patch/check",
         description="Check the stored patches: format, series files, application without fuzz, "
         "unchanged export, checkpatch --strict.",

@@ -26,7 +26,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
+from sctpkernel.errors import FAILED, Parser, Problem, last_line, run_main, warn
 from sctpkernel.kernel import COUNTING, cached, gather
 from sctpkernel.page import COVERAGE, grid, put
 from sctpkernel.paths import ROOT, cache_root
@@ -247,7 +247,7 @@ def counted(base: str, counters: Path) -> Table:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="tools/coverage",
         description="Run the kernel tests on kernels that count how often each line of net/sctp runs (gcov). "
         "Print the share of lines and branches of the series' files and of those it hooks into, and the "

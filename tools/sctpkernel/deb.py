@@ -7,7 +7,6 @@ package is installed.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 import tempfile
@@ -17,7 +16,7 @@ from email.utils import format_datetime
 from pathlib import Path
 
 from sctpkernel.bases import Base, load_bases, point_release
-from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
+from sctpkernel.errors import FAILED, Parser, Problem, last_line, run_main, warn
 from sctpkernel.git import git
 from sctpkernel.origin import origin
 from sctpkernel.patchfile import parse
@@ -211,7 +210,7 @@ def made() -> Path:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints the path of the package."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/build/deb",
         description=f"Build the Debian package {PACKAGE}: SCTP with the series as a module for Debian's "
         "stock kernels, compiled by dkms where it is installed, with profiles, tools and manual pages. "

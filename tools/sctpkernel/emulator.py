@@ -7,7 +7,6 @@ machine's own, which is installed and stays as it is.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 import tempfile
@@ -15,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sctpkernel.debian import codename, download
-from sctpkernel.errors import FAILED, Problem, run_main, warn
+from sctpkernel.errors import FAILED, Parser, Problem, run_main, warn
 from sctpkernel.paths import cache_root, locked, new_folder
 
 PROGRAM = "qemu-system-x86_64"
@@ -69,7 +68,7 @@ def emulator() -> Path:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints the path of the program."""
-    argparse.ArgumentParser(
+    Parser(
         prog="tools/build/qemu",
         description="Find an emulator of x86-64 machines with the igb network card: the machine's own, or "
         "Debian's newer one, unpacked into the cache. The last line printed is the program.",

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import NoReturn
 
 USAGE = 2  # the caller gave something that cannot work
 FAILED = 1  # the work itself went wrong
@@ -31,6 +33,13 @@ class Problem(Exception):
     def __init__(self, text: str, code: int = USAGE) -> None:
         super().__init__(text)
         self.code = code
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with errors of one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def last_line(text: str) -> str:

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sctpkernel.bases import find_base, point_key, reference_base
-from sctpkernel.errors import Problem, run_main, warn
+from sctpkernel.errors import Parser, Problem, run_main, warn
 from sctpkernel.git import git, series_commits, try_git
 from sctpkernel.numbering import assign
 from sctpkernel.patchfile import Stored, from_commit, parse
@@ -131,7 +130,7 @@ def _remove(paths: Sequence[Path], patches: Path) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: says what changed in patches/, nothing when all was as it is."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/patch/export",
         description="Write the commits of a kernel tree, all after its first one, to patches/.",
     )

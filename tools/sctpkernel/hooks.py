@@ -8,7 +8,6 @@ per base in patches/hooks; tools/patch/check names those that are no longer what
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import re
 import tempfile
@@ -16,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sctpkernel.bases import Base, load_bases, reference_base
-from sctpkernel.errors import run_main
+from sctpkernel.errors import Parser, run_main
 from sctpkernel.series import PATCHES, Patch, load_series
 from sctpkernel.source import apply_patch, copy_touched, touched_files, unpacked
 
@@ -147,7 +146,7 @@ def summary(hooks: Hooks, reference: str) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/patch/hooks",
         description="List the stock functions that the series changes, and on which bases they are the same.",
     )

@@ -7,7 +7,6 @@ Machines write to a layer of their own and never to the image.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sctpkernel.debian import KEYRING, machine_lines, newest
-from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
+from sctpkernel.errors import FAILED, Parser, Problem, last_line, run_main, warn
 from sctpkernel.paths import ROOT, cache_root, locked, need_space, new_folder
 
 RECIPE = 1  # raise when this file makes another image from the same inputs
@@ -177,7 +176,7 @@ def cached(name: str) -> Path:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints the path of the cached folder."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/build/image",
         description="Make the disk of a virtual machine with Debian and one of its stock kernels, or find it "
         "in the cache. The last line printed is the folder with root.img, vmlinuz, initrd, config, "

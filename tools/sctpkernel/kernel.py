@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -17,7 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from sctpkernel.bases import find_base, point_release, release_warning
-from sctpkernel.errors import Problem, run_main, warn
+from sctpkernel.errors import Parser, Problem, run_main, warn
 from sctpkernel.fragment import Option, load_fragments, options_added, options_known, verify
 from sctpkernel.make import begin_log, make
 from sctpkernel.origin import origin
@@ -243,7 +242,7 @@ def cached(inputs: Inputs) -> Path:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints the path of the cached folder."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/build/kernel",
         description="Build a kernel of the laboratory, or find it in the cache. "
         "The last line printed is the folder with linux or bzImage, config and info.json.",

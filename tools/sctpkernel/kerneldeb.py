@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import lzma
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from sctpkernel.bases import Base, find_base, point_release
 from sctpkernel.debian import codename, download
-from sctpkernel.errors import FAILED, Problem, run_main
+from sctpkernel.errors import FAILED, Parser, Problem, run_main
 from sctpkernel.fragment import Option, load_fragments, options_added, options_known, parse_config, verify
 from sctpkernel.make import begin_log, make
 from sctpkernel.origin import origin
@@ -90,7 +89,7 @@ def build(base: Base, config: str) -> list[Path]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints each package."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/build/kernel-deb",
         description="Build a kernel with the series as Debian packages, into build/kernel-deb/: linux-image, "
         "linux-headers, linux-libc-dev. With Debian's configuration this takes hours and 12 GB. "

@@ -8,7 +8,6 @@ sparse looks at one form only, and nothing is built for 32 bits: that takes two 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import re
@@ -20,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sctpkernel.bases import Base, find_base
-from sctpkernel.errors import FAILED, Problem, run_main, warn
+from sctpkernel.errors import FAILED, Parser, Problem, run_main, warn
 from sctpkernel.fragment import Option, load_fragments, options_added, parse_config
 from sctpkernel.kernel import compiler_version
 from sctpkernel.make import begin_log, make
@@ -218,7 +217,7 @@ def check_series(base: Base, each: bool) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints each new warning; exit code 0 for none."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/build/lint",
         description="Build net/sctp with W=1 and sparse, stock and with the series: built in, as a module, "
         "with the option off, and for 32 bits. Fail on warnings about the series only. With --each the "

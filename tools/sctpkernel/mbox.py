@@ -8,7 +8,6 @@ the text of the whole and, below "## NAME", that of each posting.
 
 from __future__ import annotations
 
-import argparse
 import re
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sctpkernel.bases import Base, load_bases, point_release
-from sctpkernel.errors import Problem, run_main
+from sctpkernel.errors import Parser, Problem, run_main
 from sctpkernel.origin import origin
 from sctpkernel.patchfile import FIELDS, Stored, parse
 from sctpkernel.paths import ROOT, new_folder
@@ -142,7 +141,7 @@ def put(place: Path, box: str, letter: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints each mbox."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/build/series",
         description="Write the series of each base as mail: sctp-multipath-BASE.mbox, for git am, "
         "and its cover letter sctp-multipath-BASE.cover; in BASE/ the same in postings.",

@@ -7,7 +7,6 @@ network.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import subprocess
@@ -16,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sctpkernel import deb, image
-from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
+from sctpkernel.errors import FAILED, Parser, Problem, last_line, run_main, warn
 from sctpkernel.paths import cache_root, locked, new_folder
 
 RECIPE = 2  # raise when this file makes another folder from the same inputs
@@ -123,7 +122,7 @@ def compile_sources(name: str, folder: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints the folder."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/build/module",
         description="Install the package sctp-multipath-dkms in the image of a stock Debian host, which "
         "compiles its modules, and remove it again; no machine is started. The last line printed is the "

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from sctpkernel.bases import find_base
 from sctpkernel.coverage import NOT_COUNTED, TESTS
-from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
+from sctpkernel.errors import FAILED, Parser, Problem, last_line, run_main, warn
 from sctpkernel.kernel import BUILD_GB, VARIANTS, Inputs, configure, gather, sibling
 from sctpkernel.make import begin_log, make
 from sctpkernel.mutants import Mutant, added, mutants
@@ -258,7 +258,7 @@ def page(results: Sequence[tuple[Mutant, str]], command: str, number: int) -> st
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="tools/mutate",
         description="Put small faults into the series, one at a time, and run the kernel tests that execute "
         "the line with the fault. Report the faults that no test detects. Known results are not repeated.",

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import re
 import shutil
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from sctpkernel.bases import load_bases, reference_base
 from sctpkernel.debian import codename, download, install, missing, parse_packages
-from sctpkernel.errors import FAILED, Problem, last_line, run_main, warn
+from sctpkernel.errors import FAILED, Parser, Problem, last_line, run_main, warn
 from sctpkernel.origin import ensure_package
 from sctpkernel.paths import ROOT, cache_root, locked, need_space, new_folder
 
@@ -151,7 +150,7 @@ def _unpack_iproute2(parent: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/setup",
         description="Install the Debian packages, make the Python environment and fetch the newer "
         "iproute2 that the project needs. Prints nothing if all is installed.",

@@ -6,14 +6,13 @@ The source is committed once per version, to a bare repository in the cache; tre
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from sctpkernel.bases import Base, find_base, release_warning
-from sctpkernel.errors import FAILED, Problem, run_main, warn
+from sctpkernel.errors import FAILED, Parser, Problem, run_main, warn
 from sctpkernel.export import EXPORTED, tree_path
 from sctpkernel.git import environment, git, root_commit, try_git
 from sctpkernel.origin import origin
@@ -114,7 +113,7 @@ def make_tree(base: Base, tree: Path, patches: Sequence[Patch], force: bool) -> 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints the path of the tree."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tools/patch/tree",
         description="Make a git tree of a kernel base below build/: its source, then one commit per patch.",
     )

@@ -7,7 +7,6 @@ several together, can be measured: build a kernel with the series and one withou
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import re
 import shutil
@@ -16,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sctpkernel.bases import find_base, reference_base
-from sctpkernel.errors import FAILED, Problem, run_main
+from sctpkernel.errors import FAILED, Parser, Problem, run_main
 from sctpkernel.hooks import definitions
 from sctpkernel.series import PATCHES, Patch, load_series
 from sctpkernel.source import apply_patch, copy_touched, touched_files, unpacked
@@ -98,7 +97,7 @@ def write(base: str, rules: Sequence[str], out: Path) -> None:
 
 def main() -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="tools/patch/without", description=__doc__)
+    parser = Parser(prog="tools/patch/without", description=__doc__)
     rules = parser.add_argument("rules", metavar="FILE:FUNCTION[=VALUE]", nargs="+")
     rules.help = "VALUE: what the function returns; none for a void one"
     parser.add_argument("--base", help="see patches/bases.toml (default: the reference)")

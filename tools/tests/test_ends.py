@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sctpkernel.errors import Problem, run_main
+from sctpkernel.errors import Parser, Problem, run_main
 from sctpkernel.paths import ROOT, cache_root, need_space, new_folder
 
 
@@ -143,3 +143,16 @@ def test_wrong_calls(command: list[str], fault: str) -> None:
     assert fault in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_a_usage_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        Parser(prog="tools/x").parse_args(["--y"])
+    said = capsys.readouterr().err
+    assert (caught.value.code, said) == (2, "tools/x: unrecognized arguments: --y; see tools/x --help\n")
+
+
+def test_all_commands_say_usage_errors_so() -> None:
+    sources = [*(ROOT / "tools").rglob("*.py"), *(ROOT / "testbed").rglob("*.py")]
+    made = [path for path in sources if "ArgumentParser(" in path.read_text() and "tests" not in path.parts]
+    assert made == [], "take sctpkernel.errors.Parser"

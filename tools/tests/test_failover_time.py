@@ -410,6 +410,8 @@ def test_table_is_plain_in_a_pipe() -> None:
         (["--set", "rto_mn=1"], "--set: rto_mn: expected one of rto_initial"),
         (["--profile", "/nowhere"], "/nowhere: cannot be read"),
         (["--hz", "nan"], "expected a whole number"),
+        (["--size", "²"], "argument --size: got '²', expected a whole number"),
+        (["--set", "rto_min=²"], "rto_min: got '²', expected a whole number"),
     ],
 )
 def test_bad_input_is_one_line(words: list[str], said: str) -> None:
