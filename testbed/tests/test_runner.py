@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 from sctpkernel.errors import interrupt
-from sctplab import programs
-from sctplab.errors import RunError
+from sctplab import paths, programs
+from sctplab.errors import LabError, RunError
+from sctplab.place import uml
 from sctplab.place.base import Kernel
 from sctplab.plan import run_plan
 from sctplab.processes import Ended, Processes
@@ -283,3 +284,15 @@ def test_a_record_gives_back_its_spec(tmp_path: Path) -> None:
     spec = small_spec()
     record.write(tmp_path / "r.json", record.crashed(spec, KERNEL))
     assert record.read_spec(tmp_path / "r.json") == spec
+
+
+@pytest.mark.parametrize("folder", ["/dev/shm/x", "/run", "/sys/x"])
+def test_a_folder_that_user_mode_linux_does_not_see_is_refused(folder: str) -> None:
+    with pytest.raises(LabError, match=rf"^{folder}: .* of its own; choose a folder elsewhere$"):
+        uml.boot("linux", folder, 1, True, paths.AGENT / "run.py")
+
+
+def test_a_checkout_that_user_mode_linux_does_not_see_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uml, "AGENT", Path("/dev/shm/checkout/testbed/agent"))
+    with pytest.raises(LabError, match=r"^/dev/shm/checkout/testbed/agent: "):
+        uml.Uml().refuse([])

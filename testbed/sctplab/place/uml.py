@@ -27,6 +27,7 @@ BUILD = ROOT / "tools" / "build" / "kernel"
 VARIANTS = {"plain": "uml", "debug": "debug"}  # what tools/build/kernel calls them
 MEMORY_MB = 512
 PHASE_NS = 5_120_000_000  # 512 ticks: timers of up to 40 s expire at every tick, every 8th or every 64th
+HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the guest mounts its own, see testbed/agent/init.py
 EPOCH_NS = 1_700_000_000_000_000_000  # every run starts at this moment
 
 
@@ -34,6 +35,7 @@ class Uml:
     deterministic = True
 
     def refuse(self, specs: list[RunSpec]) -> None:
+        seen(AGENT)
         for spec in specs:
             if spec.build not in VARIANTS:
                 raise LabError(f"--build: got {spec.build!r}, expected {' or '.join(VARIANTS)} in place uml")
@@ -70,8 +72,17 @@ def built(base: str, flavour: str, variant: str, patches: Path | None = None) ->
     return Kernel(folder, json.loads((folder / "info.json").read_text()))
 
 
+def seen(path: Path) -> None:
+    """Raises LabError if the guest does not see PATH of the host."""
+    for one in HIDDEN:
+        if path.resolve().is_relative_to(one):
+            raise LabError(f"{path}: User Mode Linux has a {one} of its own; choose a folder elsewhere")
+
+
 def boot(linux: str, folder: str, seed: int, steady: bool, work: Path) -> list[str]:
     """The command that starts LINUX with the agent on FOLDER; WORK: what the agent is to do, see there."""
+    seen(Path(folder))
+    seen(work)
     agent = [str(AGENT / "init.py"), folder, str(work)]
     return [
         *("setarch", "-R", linux),
