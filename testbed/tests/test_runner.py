@@ -4,6 +4,7 @@
 import errno
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -296,3 +297,9 @@ def test_a_checkout_that_user_mode_linux_does_not_see_is_refused(monkeypatch: py
     monkeypatch.setattr(uml, "AGENT", Path("/dev/shm/checkout/testbed/agent"))
     with pytest.raises(LabError, match=r"^/dev/shm/checkout/testbed/agent: "):
         uml.Uml().refuse([])
+
+
+def test_the_guest_mounts_what_is_called_hidden() -> None:
+    text = (paths.AGENT / "init.py").read_text()
+    mounted = re.findall(r'\("\w+", "(/\w+)"\)', text)
+    assert sorted(mounted) == sorted(uml.HIDDEN)

@@ -17,6 +17,8 @@ from itertools import product
 from pathlib import Path as File
 from typing import Any
 
+from pathview.stock import usual
+
 from doctor import expected, filters, sockets
 from doctor.host import Module, bans, environment, module_on_disk, output, point_release, text_of
 from doctor.probe import Echo, echoes
@@ -262,11 +264,6 @@ def is_address(word: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def usual(address: str) -> str:
-    """An address as ip prints it; /proc/net/sctp has all zeros of an IPv6 address."""
-    return str(ipaddress.ip_address(address))
 
 
 def version(address: str) -> int:

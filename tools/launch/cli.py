@@ -12,7 +12,7 @@ from pathlib import Path
 
 from failover.options import OURS
 from failover.settings import PREFIX, PROC, lines_of
-from sctpkernel.errors import Parser, Problem
+from sctpkernel.errors import USAGE, Parser, Problem
 
 from launch.options import Option, Refused, future, nodelay, of_settings
 from launch.program import obstacle
@@ -23,7 +23,7 @@ CHECKOUT = (TOP / "tools" / "launch").is_dir()
 LIBRARY_NAME = "libsctp-multipath-run.so"
 LIBRARY = (TOP / "build" / "launch" if CHECKOUT else Path("/usr/lib/sctp-multipath")) / LIBRARY_NAME
 PROFILES = TOP / "sysctl"
-NOT_FOUND, REFUSED, USAGE = 127, 126, 2
+NOT_FOUND, REFUSED = 127, 126
 DESCRIPTION = (
     "Run an unchanged program with options of SCTP on each SCTP socket that it opens, or with SCTP in place "
     "of TCP (--convert). The program's own options come later and override these. The host is left as it is."

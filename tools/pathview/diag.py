@@ -214,7 +214,7 @@ def outline(payload: bytes) -> tuple[int, list[int]] | None:
         size, kind = header(payload, at)
         if kind & netlink.KIND == PATHS:
             break
-        at += (size + 3) & ~3 or 4
+        at += (size + 3) & ~3 or 4  # netlink.padded(), without a call for each
     else:
         return None
     end, identity, states = min(at + size, end), None, []

@@ -15,7 +15,7 @@ def is_address(text: str) -> bool:
 
 
 def usual(text: str) -> str:
-    """/proc has all digits of an IPv6 address."""
+    """An address as ip prints it; /proc/net/sctp has all zeros of an IPv6 address."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
