@@ -220,16 +220,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog="tools/build/lint",
         description="Build net/sctp with W=1 and sparse, stock and with the series: built in, as a module, "
-        "with the option off, and for 32 bits. Fail on warnings about the series only. With --each the "
-        "patches before the last are built in the first three configurations, and sparse checks the first.",
+        "with the option off, and for 32 bits. Fail on warnings about the series only.",
     )
     parser.add_argument("base", nargs="?", default="6.12", help="kernel version (default: %(default)s)")
-    parser.add_argument(
-        "--each", action="store_true", help="every patch of the series in turn, not only the last"
-    )
-    given = parser.parse_args(arguments)
-    base = find_base(given.base)
-    found = check_series(base, given.each)
+    base = find_base(parser.parse_args(arguments).base)
+    found = check_series(base, each=False)
     for line in found:
         print(line)
     if found:
