@@ -44,9 +44,13 @@ def test_as_many_as_the_time_allows_and_one_at_least() -> None:
     assert mutate.within(1.0, [], FOUND) == []
 
 
-def test_times_are_those_of_the_report(tmp_path: Path) -> None:
+def test_times_are_those_of_the_report_and_a_test_that_fails_has_none(tmp_path: Path) -> None:
     (tmp_path / "report.xml").write_text(
         '<testsuites><testsuite><testcase classname="a" file="t/test_a.py" name="test_x[1 2]" time="2.5" />'
+        '<testcase classname="a" file="t/test_a.py" name="test_y" time="9"><failure /></testcase>'
         "</testsuite></testsuites>"
     )
-    assert reached.seconds_of(tmp_path / "report.xml") == {"t/test_a.py::test_x[1 2]": 2.5}
+    assert reached.seconds_of(tmp_path / "report.xml") == (
+        {"t/test_a.py::test_x[1 2]": 2.5},
+        ["t/test_a.py::test_y"],
+    )
